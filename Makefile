@@ -18,7 +18,7 @@ REAL ?= real
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup extras run run-real test test-long serve preflight round1 round2 train resume failpack lint bench pictures clean
+.PHONY: help setup extras run run-real test test-long test-cpus serve preflight round1 round2 train resume failpack lint bench pictures clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,6 +52,16 @@ test: $(STAMP) ## the tests, ruff and mypy included; the long sweeps are test-lo
 
 test-long: $(STAMP) ## the long sweeps: hundreds of kills, whole rebuilds, every gate on real rows
 	$(TESTS) -m long $(ARGS)
+
+# What trains, samples or evaluates; and what torch and oneDNN are limited to, as older and newer CPUs are.
+ROUNDS := tests/training tests/forecast tests/evaluation tests/reward
+AVX512 := $(shell grep -qs avx512f /proc/cpuinfo && echo avx512:DEFAULT)
+test-cpus: $(STAMP) ## the tests that train, sample or evaluate, as on other CPUs: each instruction set, one and two threads
+	@for threads in 1 2; do for cpu in default:SSE41 avx2:AVX2 $(AVX512); do \
+		echo "== ATEN_CPU_CAPABILITY=$${cpu%:*} ONEDNN_MAX_CPU_ISA=$${cpu#*:} OMP_NUM_THREADS=$$threads"; \
+		ATEN_CPU_CAPABILITY=$${cpu%:*} ONEDNN_MAX_CPU_ISA=$${cpu#*:} \
+			$(subst OMP_NUM_THREADS=1,OMP_NUM_THREADS=$$threads,$(TESTS)) $(ROUNDS) $(ARGS) || exit 1; \
+	done; done
 
 serve: $(STAMP) ## Prefect server, deployments and worker with one command
 	$(RC1) serve $(ARGS)

@@ -16,7 +16,7 @@ from prefect.workers.process import ProcessWorker
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.runtime.libraries import lacking_for_training
-from rc1_lib.workspace.artifacts import CODE_ROOT, PROJECT_ROOT
+from rc1_lib.workspace.artifacts import CODE_ROOT
 
 ENTRYPOINT = "flows/preflight.py:preflight"
 CALIBRATE_ENTRYPOINT = "flows/calibrate.py:calibrate"
@@ -63,11 +63,11 @@ def check_served_here(workspace: Path) -> None:
             parameters = client.read_deployment_by_name("rc1/preflight").parameters
         except ObjectNotFound:
             return
-    there = parameters.get("workspace") or str(PROJECT_ROOT)
+    there = parameters.get("workspace")
     if there != str(workspace):
         raise RC1Error(
-            f"--workspace {workspace}: the server's rc1/preflight uses {there}; serve that workspace, or remove the "
-            f"deployment with `prefect deployment delete rc1/preflight`"
+            f"--workspace {workspace}: the server's rc1/preflight uses {there or 'no workspace'}; serve that one, or "
+            f"remove the deployment with `prefect deployment delete rc1/preflight`"
         )
 
 

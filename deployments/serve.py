@@ -160,7 +160,7 @@ def _print_address(url: str, own: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and serve; return 2 for a user error, 1 for a fault."""
     parser = argparse.ArgumentParser(prog="python -m deployments.serve", description=__doc__)
-    parser.add_argument("--workspace", type=Path, help="the workspace; default: the checkout, else the current folder")
+    parser.add_argument("--workspace", type=Path, help="the workspace; default: the current folder, if it is one")
     parser.add_argument("--port", type=int, default=PORT, help="port of the server, open to this machine only")
     parser.add_argument("--server", default="", help="join a running server with this API address")
     chosen = parser.parse_args(arguments)

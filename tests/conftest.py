@@ -22,7 +22,7 @@ from rc1_lib.preflight.gate_list import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests import forks, own_workspace, pictures
+from tests import forks, pictures, project_files
 from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
 
@@ -52,14 +52,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.getoption("markexpr") != "long":
         pictures.leave_empty()
     gc.freeze()
+    project_files.guard()  # before the fork, so that forked processes are watched too
     forks.start_forking()
     gc.set_threshold(100_000, 20, 50)
     gc.enable()
 
 
 def pytest_sessionfinish() -> None:
-    """End the process that forks for tests."""
+    """End the process that forks for tests, and the watch over the project's files."""
     forks.stop_forking()
+    project_files.release()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,14 +83,6 @@ def _empty_working_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     yield
     os.chdir(before)
     assert list(folder.iterdir()) == [], "a test wrote into the folder that it was started in"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _project_files_stay_unchanged() -> Iterator[None]:
-    """No test changes shipped files, or the user's files that `make run` wrote to the project."""
-    before = own_workspace.everything()
-    yield
-    assert own_workspace.everything() == before, "a test, or a command that ran meanwhile, changed the project's files"
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from rc1_lib.cli.streams import FULL, STDOUT, logbook, visible
 from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error
 from rc1_lib.runtime.libraries import check_training, extra_of
-from rc1_lib.workspace.artifacts import INSTALLED
+from rc1_lib.workspace.artifacts import is_workspace
 from rc1_lib.workspace.folder import little_room
 
 Function = Callable[..., int]
@@ -103,10 +103,10 @@ def run_command(
         options: shared with the other commands.
         values: the values of its own options.
         writes: whether it may write; its output is then logged, and a fault leaves a report and a failure package.
-        anywhere: whether it works without a workspace. An installed RC1 then writes no log unless one is named.
+        anywhere: whether it works without a workspace; it then writes no log.
         trains: whether it needs the extra `train`.
     """
-    if anywhere and INSTALLED and options.workspace is None:
+    if anywhere and options.workspace is None and not is_workspace(Path.cwd()):
         options, writes = replace(options, workspace=Path.cwd()), False
     try:
         if trains:

@@ -50,8 +50,8 @@ class Options:
     workspace: Annotated[
         Path | None,
         _common(
-            help="Folder below which everything is written. Default: the checkout, or the current folder if RC1 is "
-            "installed as a package."
+            help="Folder below which everything is written. Default: the current folder, if it is a workspace: a "
+            "checkout, prepared by `rc1 init`, or with data of RC1."
         ),
     ] = None
     config: Annotated[Path | None, _common(help="Configuration file. Default: the profile's.")] = None

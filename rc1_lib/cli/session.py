@@ -193,7 +193,7 @@ def root_of(options: Options) -> Path:
     """Return the workspace's folder.
 
     Raises:
-        RC1Error: when none is named and an installed RC1 runs in a folder that is not a workspace.
+        RC1Error: when none is named and the current folder is not a workspace.
     """
     return options.workspace.resolve() if options.workspace else default_root()
 

@@ -31,8 +31,9 @@ INSTALLED = _PACKAGED.is_dir()
 """Whether this is an installed wheel, which contains (`setup.py`) what a checkout has next to its packages."""
 PROJECT_ROOT = _PACKAGED if INSTALLED else CODE_ROOT
 """The folder of the shipped files: configurations, templates, the bundled tiny model."""
-_LAID_OUT = "configs/ppo_scale.yaml"
-"""Identifies a folder that `rc1 init` has prepared, since every other configuration extends this file."""
+_MARKS = ("configs/ppo_scale.yaml", "reports/rc1")
+"""Either marks a folder as a workspace: the file that every other configuration extends, which a checkout has and
+`rc1 init` copies, or the folder of the manifests, which RC1 creates wherever it writes data."""
 _LOCK = "reports/rc1/.write.lock"
 
 
@@ -80,19 +81,22 @@ class Workspace:
         return self.root / "reports/rc1" / f"{Path(relative).stem}.sha256"
 
 
+def is_workspace(folder: Path) -> bool:
+    """Return whether a folder is a checkout, was prepared by `rc1 init`, or has data that RC1 wrote."""
+    return any((folder / mark).exists() for mark in _MARKS)
+
+
 def default_root() -> Path:
-    """Return the default workspace: the checkout, or for a wheel the current folder if `rc1 init` has prepared it.
+    """Return the default workspace: the current folder.
 
     Raises:
-        RC1Error: when it has not, since RC1 writes only into folders that the user chose.
+        RC1Error: when it is not a workspace, since RC1 writes only into folders that the user chose.
     """
-    if not INSTALLED:
-        return PROJECT_ROOT
     here = Path.cwd().resolve()
-    if not (here / _LAID_OUT).is_file():
+    if not is_workspace(here):
         raise RC1Error(
-            f"{here}: is not a workspace (it has no {_LAID_OUT}); run `rc1 init DIR` and work in DIR, or name a folder "
-            f"with --workspace"
+            f"{here}: is not a workspace (it has neither {' nor '.join(_MARKS)}); name a folder with --workspace, or "
+            f"go into a workspace; `rc1 init DIR` prepares one"
         )
     return here
 

@@ -96,3 +96,18 @@ def test_unusable_golds_or_task_fail_with_a_message(
 def test_task_without_rows_in_the_pool_fails_with_a_hint(rc1: Rc1, workspace: Path) -> None:
     done = rc1("check-answers", "--workspace", workspace, *SMALL, "--task", "sound_sums")
     assert done.code == 2 and "has no rows of this task" in done.err and "--golds" in done.err
+
+
+def test_folder_that_is_no_workspace_is_neither_written_to_nor_replaced_by_another(
+    rc1: Rc1, tmp_path: Path, golds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was the checkout that RC1 was installed from, whatever folder one stood in."""
+    monkeypatch.chdir(tmp_path)
+    call = ("check-answers", "--task", "gsm8k", "--golds", golds)
+    done = rc1(*call)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"rc1: {tmp_path.resolve()}: is not a workspace (")
+    assert list(tmp_path.iterdir()) == [golds]
+    assert rc1(*call, "--workspace", ".").code == 0
+    assert rc1(*call).code == 0, "now it is one"
+    assert len(list((tmp_path / "logs").iterdir())) >= 1

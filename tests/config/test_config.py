@@ -410,7 +410,7 @@ def test_sizes_waivers_and_seeds_are_not_departures(override: str) -> None:
 @pytest.mark.parametrize("key", ["require_commit", "require_clean"])
 def test_profile_prod_cannot_disable_the_git_gate(key: str) -> None:
     with pytest.raises(ConfigError, match=r"gates\.git\.require_commit .*require_clean"):
-        open_run(profile="prod", overrides=[f"gates.git.{key}=false"])
+        open_run(workspace=PROJECT_ROOT, profile="prod", overrides=[f"gates.git.{key}=false"])
 
 
 def test_file_that_is_only_read_may_be_outside_the_workspace(tmp_path: Path) -> None:
@@ -424,15 +424,15 @@ def test_environment_sets_profile_model_and_judge(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("RUN_MODE", "prod")
     monkeypatch.setenv("SCORER_PROVIDER", "openai")
     monkeypatch.setenv("BASE_MODEL", "some/model")
-    config = open_run().config
+    config = open_run(workspace=PROJECT_ROOT).config
     assert (config.profile, config.judge.provider, config.base_model) == ("prod", "openai", "some/model")
 
 
 def test_file_of_another_profile_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"local\.yaml: .*'local'.*'prod'"):
-        open_run(profile="prod", config=LOCAL)
+        open_run(workspace=PROJECT_ROOT, profile="prod", config=LOCAL)
     with pytest.raises(ConfigError, match=r"\(--profile .*\).* local, prod$"):
-        open_run(profile="test")
+        open_run(workspace=PROJECT_ROOT, profile="test")
 
 
 @pytest.mark.parametrize(
@@ -448,25 +448,27 @@ def test_live_mode_that_contradicts_the_judge_is_rejected(
 ) -> None:
     monkeypatch.setenv("REWARD_LIVE_MODE", mode)
     with pytest.raises(ConfigError, match=fault):
-        open_run(profile="local", overrides=[f"judge.provider={provider}"])
+        open_run(workspace=PROJECT_ROOT, profile="local", overrides=[f"judge.provider={provider}"])
 
 
 def test_judge_model_with_the_rubric_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"judge\.model .*'gpt-x'.* judge\.provider .*'rubric'"):
-        open_run(profile="local", overrides=["judge.model=gpt-x"])
-    assert open_run(profile="local", overrides=["judge.model=gpt-x", "judge.provider=openai"]).config.judge.model
+        open_run(workspace=PROJECT_ROOT, profile="local", overrides=["judge.model=gpt-x"])
+    assert open_run(
+        workspace=PROJECT_ROOT, profile="local", overrides=["judge.model=gpt-x", "judge.provider=openai"]
+    ).config.judge.model
 
 
 def test_live_mode_off_is_rejected_in_prod(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REWARD_LIVE_MODE", "off")
     with pytest.raises(ConfigError, match=r"^REWARD_LIVE_MODE .*prod"):
-        open_run(profile="prod")
+        open_run(workspace=PROJECT_ROOT, profile="prod")
 
 
 def test_judge_address_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("REWARD_LIVE_MODE", "1")
-    assert open_run(profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"
+    assert open_run(workspace=PROJECT_ROOT, profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"
 
 
 @pytest.mark.parametrize(

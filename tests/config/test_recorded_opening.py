@@ -12,6 +12,7 @@ from rc1_lib.config.recorded_opening import opening_of
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.run import EFFECTIVE, Run, open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SETTINGS = ("pool.n=600", "gates.waivers={judge_agreement: no labels \u00a0 yet}", "lr=0.00001")
 
@@ -52,7 +53,7 @@ def test_settings_from_the_environment_are_recorded(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])
 def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) -> None:
-    shipped = open_run().config_files
+    shipped = open_run(workspace=PROJECT_ROOT).config_files
     (tmp_path / "configs").mkdir()
     for file in shipped:
         (tmp_path / "configs" / file.name).write_bytes(file.read_bytes())

@@ -17,6 +17,7 @@ from rc1_lib.environment.rewards import RewardSettings, reward_terms, training_r
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import BUCKETS, Bucket
 from rc1_lib.run import open_run
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SOLVED = EpisodeOutcome(
     EpisodeStatus.ANSWERED, "384", True, needs=False, obtained=False, asked=0, off_target=0, turns=3, hops=2,
@@ -156,12 +157,17 @@ def test_doing_nothing_never_pays_more_than_right_steps_with_a_wrong_answer(
 
 @pytest.mark.parametrize("beta", [0.0, 0.05, 0.5])
 def test_right_answer_pays_more_than_nothing_at_every_accepted_turn_price(beta: float) -> None:
-    config = open_run().config
+    config = open_run(workspace=PROJECT_ROOT).config
     most, reward = config.training.limits.turns, config.training.reward
     highest_price = reward.success * (1 - beta) / most
     with pytest.raises(ConfigError, match=r"training\.reward\.turn"):
-        open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={highest_price + 1e-6}"])
-    run = open_run(overrides=[f"difficulty_beta={beta}", f"training.reward.turn={highest_price - 1e-6}"])
+        open_run(
+            workspace=PROJECT_ROOT,
+            overrides=[f"difficulty_beta={beta}", f"training.reward.turn={highest_price + 1e-6}"],
+        )
+    run = open_run(
+        workspace=PROJECT_ROOT, overrides=[f"difficulty_beta={beta}", f"training.reward.turn={highest_price - 1e-6}"]
+    )
     settings = replace(RewardSettings.of(run.config), judge=0.0)
     for bucket in BUCKETS:
         slowest = replace(SOLVED, turns=most)

@@ -1,7 +1,8 @@
-"""Bases from which PPO can't learn: each gives the same answer to every prompt, or is random."""
+"""Bases whose answers are known: always the same one, one of several, or random tokens."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from transformers import AutoTokenizer
@@ -12,14 +13,22 @@ from tests.training.tiny_world import random_base, teach
 
 SAYS_YES = "Answer: yes"
 MALFORMED = "<tool_call>\nyes\n</tool_call>"
+SURE = "training.rollout.temperature=0.1"
+"""Sampling at this temperature, such a base says its likeliest words, however a CPU rounds."""
 
 
-def base_that_says(run: Run, words: str, rows: list[dict[str, Any]]) -> None:
-    """Replace the run's base with one that says these words to every prompt."""
+def base_that_says(run: Run, words: str | Sequence[str], rows: list[dict[str, Any]]) -> None:
+    """Replace the run's base with one that says these words to every prompt.
+
+    Of several, it says each as often as it is listed.
+    """
+    said = [words] if isinstance(words, str) else words
     folder = run.workspace.path("base")
     form = ChatFormat(AutoTokenizer.from_pretrained(folder))
     model = random_base(form.tokenizer)
-    dialogues = [{**row, "messages": _answered(row["messages"], words)} for row in rows]
+    dialogues = [
+        {**row, "messages": _answered(row["messages"], said[place % len(said)])} for place, row in enumerate(rows)
+    ]
     teach(model, form, dialogues, 40)
     model.save_pretrained(folder)
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from rc1_lib.forecast.learnability import REPORT, run_learnability, sample
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.workspace.artifacts import read_json
+from tests.forecast.hopeless import SAYS_YES, base_that_says
 
 Tiny = Callable[..., Run]
+Rows = list[dict[str, Any]]
 FEW = ("gates.learnability.min_prompts=1", "gates.learnability.max_malformed=1", "gates.learnability.max_cut=1")
 EASY = (
     *FEW,
@@ -18,7 +21,6 @@ EASY = (
     "gates.learnability.max_flat=1",
     "gates.learnability.max_alike=1",
     "gates.learnability.min_pass_n=0",
-    "gates.learnability.max_effect_pp=1000",
 )
 
 
@@ -33,14 +35,17 @@ def test_sample_is_stratified_by_task_and_bucket(tiny: Tiny) -> None:
     assert len(sample(rows, 10**6, 1)) == len(rows)
 
 
-def test_sampled_rollouts_differ_and_a_near_greedy_policy_fails(tiny: Tiny) -> None:
+def test_sampled_rollouts_differ_and_those_of_a_near_greedy_policy_do_not(tiny: Tiny, pool: Rows) -> None:
+    """Of a base that says one thing four times as often as another, so that its likeliest words are never in doubt."""
     run = tiny(*EASY)
+    base_that_says(run, [SAYS_YES] * 4 + ["Answer: no"], pool)
     sampled = run_learnability(prepare(run))
-    assert {check.name for check in sampled.gate.failures} == set()
+    failed = {check.name for check in sampled.gate.failures}
+    assert {name for name in failed if not name.startswith("smallest effect")} == set(), "those are about held-out rows"
     assert sampled.body["groups"]["all"]["flat"]["value"] < 1
-    assert read_json(run.workspace.path(REPORT))["gate"]["status"] == "passed"
+    assert read_json(run.workspace.path(REPORT))["gate"]["status"] == sampled.gate.status
     assert not run.workspace.path("checkpoints/rc1").exists()
 
-    greedy = run_learnability(prepare(tiny(*FEW, "training.rollout.temperature=1e-4")))
+    greedy = run_learnability(prepare(tiny(*FEW, "training.rollout.temperature=0.01")))
     assert greedy.body["groups"]["all"]["flat"]["value"] == 1.0
     assert "all: share without a difference between takes" in {check.name for check in greedy.gate.failures}

@@ -14,7 +14,7 @@ from rc1_lib.forecast.learnability import GATE, START_REPORT, check_learnable
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
 from rc1_lib.workspace.artifacts import read_json, recorded_write, write_json
-from tests.forecast.hopeless import MALFORMED, SAYS_YES, base_that_rambles, base_that_says
+from tests.forecast.hopeless import MALFORMED, SAYS_YES, SURE, base_that_rambles, base_that_says
 from tests.training.tiny_world import SUPERVISED
 
 Tiny = Callable[..., Run]
@@ -62,7 +62,7 @@ def test_base_that_never_ends_a_turn_fails_after_a_few_prompts(tiny: Tiny) -> No
 
 def test_too_small_rollout_len_is_reported_with_the_value_to_set(tiny: Tiny, pool: Rows) -> None:
     words = "The records of the town agree with the records of the town, and so do I. " + SAYS_YES
-    run = tiny(*START, "rollout_len=8")
+    run = tiny(*START, SURE, "rollout_len=8")
     base_that_says(run, words, pool)
     prepared = prepare(run)
     needed = len(prepared.form.turn_ids({"role": "assistant", "content": words}))
@@ -73,14 +73,14 @@ def test_too_small_rollout_len_is_reported_with_the_value_to_set(tiny: Tiny, poo
 
 
 def test_unclosed_thinking_is_reported(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*START)
+    run = tiny(*START, SURE)
     base_that_says(run, "<think>" + " so it is" * 40, pool)
     error = start_error(prepare(run))
     assert "<think>" in error and "(training.rollout." in error
 
 
 def test_base_that_is_always_malformed_fails(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*START)
+    run = tiny(*START, SURE)
     base_that_says(run, MALFORMED, pool)
     prepared = prepare(run)
     error = start_error(prepared)
@@ -96,7 +96,7 @@ def test_base_that_is_always_malformed_fails(tiny: Tiny, pool: Rows) -> None:
     ],
 )
 def test_base_that_solves_all_or_nothing_fails(tiny: Tiny, pool: Rows, answer: str, check: str, threshold: str) -> None:
-    run = tiny(*START, "gates.learnability.min_prompts=4")
+    run = tiny(*START, SURE, "gates.learnability.min_prompts=4")
     base_that_says(run, SAYS_YES, pool)
     prepared = with_answer(prepare(run), answer)
     error = start_error(prepared)
@@ -107,7 +107,7 @@ def test_base_that_solves_all_or_nothing_fails(tiny: Tiny, pool: Rows, answer: s
 
 
 def test_equal_rewards_are_reported_if_success_is_not_checked(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*START, *OPEN, "gates.learnability.max_flat=0.9")
+    run = tiny(*START, *OPEN, SURE, "gates.learnability.max_flat=0.9")
     base_that_says(run, SAYS_YES, pool)
     prepared = prepare(run)
     assert "0.9 (gates.learnability.max_flat)" in start_error(prepared)

@@ -68,12 +68,16 @@ def test_the_published_configuration_passes() -> None:
     ],
 )
 def test_each_fault_of_the_training_configuration_fails_the_matching_check(override: str, failing: str) -> None:
-    assert failed(training_gate(open_run(profile="prod", overrides=[override]).config)) == {failing}
+    assert failed(training_gate(open_run(workspace=PROJECT_ROOT, profile="prod", overrides=[override]).config)) == {
+        failing
+    }
 
 
 def test_the_documented_trial_run_passes_and_reports_its_departure() -> None:
     """With the settings that docs/training.md gives."""
-    trial = open_run(profile="prod", overrides=["steps=5000", "gates.training.min_steps=5000"]).config
+    trial = open_run(
+        workspace=PROJECT_ROOT, profile="prod", overrides=["steps=5000", "gates.training.min_steps=5000"]
+    ).config
     assert training_gate(trial).failures == ()
     assert [one["key"] for one in departures(trial, published_config())] == ["gates.training.min_steps"]
     page = (PROJECT_ROOT / "docs/training.md").read_text(encoding="utf-8")
@@ -81,8 +85,12 @@ def test_the_documented_trial_run_passes_and_reports_its_departure() -> None:
 
 
 def test_a_disabled_or_zero_penalty_fails() -> None:
-    assert failed(penalty_gate(open_run(overrides=["use_overclar_penalty=false"]).config)) == {"use_overclar_penalty"}
-    assert failed(penalty_gate(open_run(overrides=["overclar.alpha=0"]).config)) == {"alpha is positive"}
+    assert failed(penalty_gate(open_run(workspace=PROJECT_ROOT, overrides=["use_overclar_penalty=false"]).config)) == {
+        "use_overclar_penalty"
+    }
+    assert failed(penalty_gate(open_run(workspace=PROJECT_ROOT, overrides=["overclar.alpha=0"]).config)) == {
+        "alpha is positive"
+    }
 
 
 def test_free_disk_equal_to_the_threshold_fails() -> None:

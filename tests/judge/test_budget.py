@@ -14,6 +14,7 @@ from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.results import NOT_ASKED
 from rc1_lib.run import open_run
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogues
 
 PRICES = ("judge.prices.input=100", "judge.prices.output=200")
@@ -127,4 +128,4 @@ def test_without_max_tokens_the_budget_assumes_the_longest_reply() -> None:
 
 def test_an_input_price_without_an_output_price_raises_an_error() -> None:
     with pytest.raises(ConfigError, match=r"judge\.prices: .*output"):
-        open_run(overrides=("judge.prices={input: 1, output: null}",))
+        open_run(workspace=PROJECT_ROOT, overrides=("judge.prices={input: 1, output: null}",))

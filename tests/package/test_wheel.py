@@ -54,7 +54,7 @@ def test_installed_rc1_writes_nothing_outside_a_workspace(site: Path, tmp_path: 
     here.mkdir()
     done = run_there(site, here, "-c", _RC1, "config", "show")
     assert done.returncode == 2
-    assert "is not a workspace (it has no configs/ppo_scale.yaml)" in done.stderr
+    assert "is not a workspace (it has neither configs/ppo_scale.yaml nor reports/rc1)" in done.stderr
     assert list(here.iterdir()) == []
 
 

@@ -22,7 +22,7 @@ from rc1_lib.records import Passage, Question, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
 from rc1_lib.task_specs import is_right
-from rc1_lib.workspace.artifacts import FileState, read_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
@@ -44,7 +44,7 @@ def test_pool_bytes_depend_on_the_seed_and_not_on_the_workers(built: Run, tmp_pa
 @pytest.mark.parametrize(("task", "questions"), [("strategyqa", 2061), ("strategyqa", 1300), ("gsm8k", 6907)])
 def test_published_questions_are_enough_for_the_published_pool(task: Task, questions: int) -> None:
     """All published questions less those held out and a few near duplicates; 1,300 is for a smaller split."""
-    config = open_run(profile="prod").config
+    config = open_run(workspace=PROJECT_ROOT, profile="prod").config
     held = apportion(config.shadow.n, config.datasets)[task]
     rows = apportion(config.pool.n, config.datasets)[task]
     asked = [Question(f"{task}/{at}", task, task, "en", "Why?", (), (), (), "x") for at in range(questions - held - 15)]

@@ -17,7 +17,7 @@ from rc1_lib.preflight.round_report import PASSED, write_round
 from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL, copied_pool
 
@@ -143,7 +143,7 @@ def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:
 )
 def test_contradictory_configuration_is_rejected(overrides: tuple[str, ...], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        open_run(profile="local", overrides=overrides)
+        open_run(workspace=PROJECT_ROOT, profile="local", overrides=overrides)
 
 
 def test_profile_prod_allows_a_waiver_only_for_labels(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.sampling_weights import SamplingCopy, merged
+from rc1_lib.training.rollout.slot_decoder import SlotDecoder
 from rc1_lib.training.updates.metrics import ParityError, check_parity, larger_distance
 from rc1_lib.training.usable import least_memory
 from tests.shares import share
@@ -77,9 +78,14 @@ def played(engine: PolicyEngine, run: Run, step: int = 0) -> dict[str, Any]:
     return batch
 
 
+def scored(batch: dict[str, Any]) -> dict[str, Any]:
+    """The batch with another score for each episode, so that there is something to learn, whatever was sampled."""
+    return batch | {"scores": [0.1 * place for place in range(len(batch["scores"]))]}
+
+
 @pytest.fixture(scope="module")
 def first(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> First:
-    """Returns the first batch of an engine's run. Each is played once."""
+    """Returns the first batch of an engine's run, with scores that differ. Each is played once."""
     root = tmp_path_factory.mktemp("first") / "workspace"
     shutil.copytree(tiny_workspace, root)
 
@@ -88,7 +94,7 @@ def first(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Fir
         run = tiny_run(root, *ENGINES[name])
         return played(engine_of(run), run)
 
-    return lambda name: dict(batch(name))
+    return lambda name: scored(batch(name))
 
 
 def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
@@ -134,7 +140,7 @@ def test_sampling_weights_that_are_one_update_old_stop_the_training(
     engine = engine_of(run)
     engine.train_step(first(name))
     before = engine.policy.adapter_state()
-    engine.train_step(played(engine, run, 1))
+    engine.train_step(scored(played(engine, run, 1)))
     monkeypatch.setattr(roll_out_module, "merged", lambda model: one_update_late(engine, before, model))
     batch = played(engine, run, 2)
     monkeypatch.undo()
@@ -161,7 +167,6 @@ def test_gradients_are_clipped_and_the_scheduled_rate_is_used(tiny: Tiny, first:
     run = tiny(*ENGINES[name], "training.update.max_grad_norm=0.0001")
     engine = engine_of(run)
     batch = first(name)
-    batch["scores"] = [0.1 * place for place in range(len(batch["scores"]))]
     norms = list[float]()
 
     def record_norm(optimizer: torch.optim.Optimizer, *_: Any) -> None:
@@ -230,7 +235,12 @@ def test_micro_batch_size_does_not_change_the_metrics(tiny: Tiny, first: First, 
     left, right = one.train_step(dict(batch)), other.train_step(dict(batch))
     assert left.keys() == right.keys() and left["grad_norm"] > 1e-3
     of_passes = {"policy/entropy_avg", "policy/clipfrac_avg", "loss/kl_avg"} if name == "trl_grpo" else set[str]()
-    assert all(right[each] == pytest.approx(value, abs=1e-5) for each, value in left.items() if each not in of_passes)
+    of_rounding = {"rewards/accuracies"}  # the sign of margins, which are 0 until the policy differs from the initial
+    compared = left.keys() - of_passes - of_rounding
+    # Sums over an episode have about 100 terms and float32 seven digits.
+    assert {each: right[each] for each in compared} == pytest.approx(
+        {each: left[each] for each in compared}, rel=1e-4, abs=1e-5
+    )
 
 
 # The others learn as torch_ppo does.
@@ -338,15 +348,23 @@ def test_sampling_copy_stays_within_parity_bounds_and_ratios_start_at_1(tiny: Ti
         assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
 
 
-def test_slots_decoder_samples_the_same_tokens_as_the_growing_one(tiny: Tiny) -> None:
-    run = tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=slots")
+def test_slots_decoder_samples_the_same_tokens_as_the_growing_one(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, decoders = tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=slots"), list[type]()
     engine = engine_of(run)
+    decoder_of = roll_out_module.decoder_of
+
+    def noted(*given: Any) -> Any:
+        decoders.append(type(made := decoder_of(*given)))
+        return made
+
+    monkeypatch.setattr(roll_out_module, "decoder_of", noted)
     first = played(engine, run)
+    assert {*decoders} == {SlotDecoder}
     assert engine.train_step(dict(first))["policy/sampling_gap"] < 1e-5
     growing = tiny(*ENGINES["torch_ppo"])
     wanted = played(engine_of(growing), growing)["trajectories"]
-    assert [each.ids for each in first["trajectories"]] == [each.ids for each in wanted]
-    assert any(a.logprobs != b.logprobs for a, b in zip(first["trajectories"], wanted, strict=True)), "no slots"
+    # One of some 500 random numbers may lie so near a border that rounding decides (test_slots has no such case).
+    assert sum(one.ids != other.ids for one, other in zip(first["trajectories"], wanted, strict=True)) <= 1
 
 
 def test_graphs_decoder_is_rejected_on_a_cpu(tiny: Tiny) -> None:

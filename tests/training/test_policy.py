@@ -151,4 +151,4 @@ def test_right_padding_does_not_change_hidden_states() -> None:
     with torch.enable_grad():
         made = trained(policy())
     padded_BT = torch.cat([IDS_BT, torch.zeros(2, 3, dtype=torch.long)], dim=1)
-    assert torch.allclose(made.hidden(padded_BT)[:, :8], made.hidden(IDS_BT), atol=1e-6)
+    assert torch.allclose(made.hidden(padded_BT)[:, :8], made.hidden(IDS_BT), atol=1e-5)

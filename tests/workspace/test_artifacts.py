@@ -13,9 +13,11 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import (
+    PROJECT_ROOT,
     FileState,
     Workspace,
     atomic_write,
+    default_root,
     file_state,
     read_manifest,
     recorded_write,
@@ -223,3 +225,16 @@ def test_a_folder_or_broken_link_instead_of_a_file_raises_an_error_that_names_it
     write_text(workspace.root / "data", "a file where a folder should be")
     with pytest.raises(RC1Error, match="data"):
         write(workspace, b"one\n")
+
+
+def test_default_workspace_is_the_current_folder_if_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(PROJECT_ROOT)
+    assert default_root() == PROJECT_ROOT
+    monkeypatch.chdir(PROJECT_ROOT / "docs")
+    with pytest.raises(RC1Error, match="docs: is not a workspace"):
+        default_root()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RC1Error, match="name a folder with --workspace, or go into a workspace"):
+        default_root()
+    write(Workspace(tmp_path), b"data")
+    assert default_root() == tmp_path.resolve()

@@ -15,7 +15,7 @@ from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
-from tests.forecast.hopeless import MALFORMED, SAYS_YES, base_that_rambles, base_that_says
+from tests.forecast.hopeless import MALFORMED, SAYS_YES, SURE, base_that_rambles, base_that_says
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
@@ -45,7 +45,7 @@ def test_run_of_cut_episodes_ends_with_a_checkpoint_and_continues_under_a_higher
 
 
 def test_run_of_malformed_turns_ends(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*GUARDED, "training.collapse.max_malformed=0.5")
+    run = tiny(*GUARDED, SURE, "training.collapse.max_malformed=0.5")
     base_that_says(run, MALFORMED, pool)
     assert " 50% (training.collapse.max_malformed)" in collapse_message(prepare(run))
 
@@ -61,7 +61,7 @@ def test_run_of_malformed_turns_ends(tiny: Tiny, pool: Rows) -> None:
 def test_run_of_equal_rewards_ends_but_a_control_does_not(
     tiny: Tiny, pool: Rows, engine: str, key: str, limit: float
 ) -> None:
-    run = tiny(*GUARDED, *ENGINES[engine], f"{key}={limit}", "training.control.steps=2")
+    run = tiny(*GUARDED, SURE, *ENGINES[engine], f"{key}={limit}", "training.control.steps=2")
     base_that_says(run, SAYS_YES, pool)
     prepared = prepare(run)
     wrong = [row for row in prepared.selection.train if row["answer"] != "yes" and not row["needs_clarification"]]

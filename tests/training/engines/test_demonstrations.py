@@ -100,7 +100,8 @@ def test_loss_is_the_mean_over_assistant_tokens(tiny: Tiny, name: str) -> None:
     assert engine.eval_step(batch)["loss"] == pytest.approx(float(expected.mean()), rel=1e-5)
     metrics = engine.train_step(batch)
     assert metrics["loss"] == pytest.approx(float(expected.mean()), rel=1e-5)
-    assert metrics["mean_token_accuracy"] == pytest.approx(right / len(expected), rel=1e-6)
+    # The two likeliest tokens may be as likely within rounding, once.
+    assert metrics["mean_token_accuracy"] == pytest.approx(right / len(expected), abs=1.5 / len(expected))
 
 
 def test_user_and_tool_tokens_are_input_but_not_labels() -> None:
@@ -120,14 +121,16 @@ def test_trl_engine_takes_the_same_step_as_the_plain_one(tiny: Tiny) -> None:
     for name in BOTH:
         run = tiny(*SUPERVISED[name], *ONE_STEP, ONE_PASS)
         engine = engine_of(run)
+        # AdamW's first step is as large for a gradient of rounding alone as for any other.
+        engine.optimizer = torch.optim.SGD(engine.policy.adapter_parameters(), lr=0.1)  # type: ignore[assignment]
         metrics = engine.train_step(demonstrated(engine, run))
         losses.append((metrics["loss"], metrics["grad_norm"], metrics["mean_token_accuracy"]))
         adapters.append(engine.policy.adapter_state())
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    moved = max(
-        float((ours - theirs).abs().max()) for ours, theirs in zip(*(a.values() for a in adapters), strict=True)
-    )
-    assert moved < 1e-4, "more than a tenth of AdamW's first step"
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    moved = [float(after.abs().max()) for name, after in adapters[0].items() if "lora_B" in name]  # B begins at 0
+    assert min(moved) > 1e-3
+    for ours, theirs in zip(*(a.values() for a in adapters), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
 
 
 @an_engine
@@ -152,7 +155,7 @@ def test_micro_batches_and_shards_do_not_change_the_metrics(tiny: Tiny, name: st
         found.append(engine.train_step(demonstrated(engine, run)))
     of_passes = {"mean_token_accuracy", "entropy"} if name == "trl_sft" else set[str]()
     left, right = ({name: step[name] for name in step.keys() - of_passes} for step in found)
-    assert left == pytest.approx(right, abs=1e-5) and {"loss", "grad_norm"} <= left.keys()
+    assert left == pytest.approx(right, rel=1e-4, abs=1e-5) and {"loss", "grad_norm"} <= left.keys()
 
 
 @an_engine

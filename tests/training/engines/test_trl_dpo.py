@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -15,16 +14,11 @@ from rc1_lib.training.engines.trl_dpo import inputs_of
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.metrics import ParityError
 from tests.training.grpo.toys import rollouts
-from tests.training.test_episode_engines import engine_of, played, same
+from tests.training.test_episode_engines import engine_of, played, same, scored
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
 ONE_STEP = ("training.update.minibatches=1", "kl_coef=0.1", "lr=0.001")
-
-
-def scored(batch: dict[str, Any]) -> dict[str, Any]:
-    """The batch with different scores, so that every prompt has a best and a worst rollout."""
-    return batch | {"scores": [0.1 * place for place in range(len(batch["scores"]))]}
 
 
 def test_trl_dpo_and_torch_dpo_take_the_same_step(tiny: Tiny) -> None:

@@ -41,7 +41,7 @@ def test_exported_layers_equal_their_dequantized_weights_bit_for_bit(tiny: Tiny)
     run = tiny(QLORA, *PUBLISHED)
     target, base = run.workspace.path("start"), run.workspace.path("base")
     done = export_dequantized(run, target, Precision.BF16, 4)
-    assert done.folder == target and done.gap.passed and done.gap.dialogues == 4 and done.gap.tokens > 50
+    assert done.folder == target and done.gap.passed and done.gap.tokens >= done.gap.dialogues == 4
     assert 0.0 < done.gap.mean <= 0.02 and done.gap.far_share <= 0.05
     written = AutoModelForCausalLM.from_pretrained(target)
     assert {one.dtype for one in written.parameters()} == {torch.bfloat16}

@@ -79,7 +79,7 @@ def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Tra
     torch.testing.assert_close(logits(adapted), logits(merged), atol=1e-4, rtol=0)
     assert (logits(merged) - logits(AutoModelForCausalLM.from_pretrained(base))).abs().max() > 0.1
     assert AutoTokenizer.from_pretrained(target / "merged").chat_template
-    assert all(one.passed and one.tokens > 10 and one.episodes == 4 for one in done.found.values())
+    assert all(one.passed and one.tokens >= one.episodes == 4 for one in done.found.values())
     manifest = json.loads((target / "export.json").read_text())
     assert manifest["base"]["name"] == "base" and manifest["base"]["sha256"] == prepare(run).reference.sha256
     assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == name

@@ -34,7 +34,7 @@ TEXTS = (
 def test_llama_cpp_generates_the_policys_tokens(exported: Exported, tmp_path: Path, kind: GGUFType) -> None:
     run, policy = exported
     done = export_gguf(run, policy, tmp_path / "out" / kind, kind, 8, ids_only=True)
-    assert done.found.tokens_passed and done.found.tokens > 50 and done.found.prompts == 8
+    assert done.found.tokens_passed and done.found.tokens >= done.found.prompts == 8
     manifest = json.loads((done.file.parent / "gguf.json").read_text())
     assert (manifest["sha256"], manifest["token_ids_only"]) == (sha256_file(done.file), True)
     assert b"Token ids only" in done.file.read_bytes()

@@ -27,6 +27,8 @@ from tests.training.rollout.standin import WIDE, StandInChat, random_model, samp
 
 NUMBERS = [0, 8, 3, 1, 5, 2]
 FEW = Batching(rows=4, prefill_tokens=64)
+CLOSE = 1e-4
+"""Nats. Logits up to 20 have steps of 2e-6 in float32, sums of them a few more; a wrong mask or position gives 1e-2."""
 
 
 @torch.no_grad()
@@ -49,12 +51,12 @@ def test_log_probabilities_are_those_at_the_sampling_temperature(
 ) -> None:
     played = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(temperature), WIDE)
     assert max(trajectory.outcome.turns for trajectory in played) >= 2
-    assert largest_gap(memorized, played, temperature) < 1e-5
+    assert largest_gap(memorized, played, temperature) < CLOSE
 
 
 def test_greedy_tokens_have_log_probabilities_of_temperature_1(chat: StandInChat, memorized: PreTrainedModel) -> None:
     played = roll_out(memorized, chat, starts(chat, NUMBERS), sampling(0.0), WIDE)
-    assert largest_gap(memorized, played, 1.0) < 1e-5
+    assert largest_gap(memorized, played, 1.0) < CLOSE
 
 
 def test_rollout_uses_the_adapter_and_restores_the_model(chat: StandInChat, memorized: PreTrainedModel) -> None:
@@ -65,7 +67,7 @@ def test_rollout_uses_the_adapter_and_restores_the_model(chat: StandInChat, memo
     after = model.state_dict()
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
     model.eval()
-    assert largest_gap(model, played, 1.0) < 1e-5
+    assert largest_gap(model, played, 1.0) < CLOSE
     assert largest_gap(memorized, played, 1.0) > 1e-2, "the adapter changed nothing"
 
 
@@ -79,7 +81,7 @@ def test_nf4_model_with_an_adapter_equals_its_full_forward_pass(
     assert type(model.model.layers[0].mlp.up_proj.base_layer).__name__ == "Linear4bit"
     model.eval()
     played = roll_out(model, chat, starts(chat, NUMBERS), sampling(), FEW)
-    assert largest_gap(model, played, 1.0) < 1e-5
+    assert largest_gap(model, played, 1.0) < CLOSE
 
 
 def test_bf16_model_with_an_adapter_is_near_its_full_forward_pass(
