@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
-OWN = (".prefect", "checkpoints", "configs/weights.json", "data", "logs", "outputs", "reports")
+OWN = ("checkpoints", "configs/weights.json", "data", "logs", "outputs", "reports")
 """Paths that runs write below their workspace, by default the project."""
 
 SHIPPED = ("configs", "models", "templates")

@@ -99,6 +99,10 @@ def serve(
     server: Annotated[
         str, typer.Option(help="Join a running Prefect server with this API address.", metavar="ADDRESS")
     ] = "",
+    password: Annotated[
+        bool,
+        typer.Option("--password", help="Print the password of the server that serves the workspace now, and end."),
+    ] = False,
 ) -> int:
     """Serve RC1's flows from a Prefect server with a web page, until interrupted.
 
@@ -106,8 +110,12 @@ def serve(
     address is in RC1_WEBHOOK_SECRET_URL or in the block rc1-webhook.
     """
     quieten(hub=True)
+    from deployments.serve import password_of
     from deployments.serve import serve as serve_until_interrupted
 
+    if password:
+        session.stdout.write(f"{password_of(session.workspace.root)}\n")
+        return 0
     code = serve_until_interrupted(session.workspace.root, port, server)
     flags = ("--server", server) if server else ("--port", str(port))
     following = then(session, "serve", *flags, when="to serve again")

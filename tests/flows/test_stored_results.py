@@ -26,6 +26,7 @@ import tasks.train
 import tasks.training_report
 from deployments.server import settings
 from rc1_lib.run import Run
+from rc1_lib.workspace.state import make_state
 from tasks.gates import gate
 from tests.forks import another_interpreter
 from tests.once import copied
@@ -106,13 +107,10 @@ def test_gate_without_its_file_is_an_error(fresh_copy: Callable[..., Run]) -> No
 
 
 @pytest.mark.parametrize("own", share([True, False], True), ids=["started by RC1", "started by Prefect"])
-def test_workspace_cannot_configure_prefects_logging(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
-) -> None:
+def test_file_cannot_configure_prefects_logging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool) -> None:
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         monkeypatch.delenv(name)
-    home, ran = tmp_path / ".prefect", tmp_path / "ran"
-    home.mkdir()
+    home, ran = make_state(tmp_path), tmp_path / "ran"
     (home / "logging.yml").write_text(f'version: 1\nformatters: {{a: {{"()": os.mkdir, path: {ran}}}}}\n')
     chosen = settings(tmp_path, "http://127.0.0.1:4200")
     with another_interpreter(tmp_path / "forks") as forks:
