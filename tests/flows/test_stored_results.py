@@ -6,16 +6,19 @@ import base64
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from prefect import Task
+from prefect import State, Task
 from prefect.cache_policies import NO_CACHE
-from prefect.results import ResultRecord, ResultStore
+from prefect.client.schemas.objects import StateType
+from prefect.results import ResultRecord, ResultRecordMetadata, ResultStore
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
+import flows.preflight
 import tasks.calibrate
 import tasks.control
 import tasks.data
@@ -24,7 +27,11 @@ import tasks.gates
 import tasks.reports
 import tasks.train
 import tasks.training_report
+from deployments import local_run
+from deployments.access import Access
+from deployments.local_run import FAULT
 from deployments.server import settings
+from flows.failures import _fault
 from rc1_lib.run import Run
 from rc1_lib.workspace.state import make_state
 from tasks.gates import gate
@@ -66,6 +73,21 @@ def test_task_neither_stores_nor_reads_results_in_prefect(name: str) -> None:
 def test_planted_record_runs_code_when_deserialized(tmp_path: Path) -> None:
     ResultRecord.deserialize(planted(tmp_path / "ran"))
     assert (tmp_path / "ran").is_dir()
+
+
+def test_state_of_a_server_that_names_a_pickle_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may answer with a state of its own, whose data name a file and its serializer."""
+    file, ran = tmp_path / "planted", tmp_path / "ran"
+    file.write_bytes(planted(ran))
+    state: State[Any] = State(type=StateType.FAILED, message="x", data=ResultRecordMetadata(storage_key=str(file)))
+    monkeypatch.setattr(flows.preflight, "preflight", lambda **_: state)
+    monkeypatch.setattr(local_run, "_server", lambda *_: nullcontext((Access(9, "rc1:x"), True)))
+    assert local_run.run_flow("preflight", workspace=str(tmp_path / "workspace")).exit_code == FAULT
+    assert str(_fault(state)) == "x"
+    assert not ran.exists()
+    with suppress(Exception):
+        state.result(raise_on_failure=False)
+    assert ran.exists(), "Prefect's own way would have loaded it"
 
 
 def test_records_planted_under_every_requested_key_are_not_read(
