@@ -15,6 +15,7 @@ from rich.text import Text
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.streams import unlogged
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
@@ -114,7 +115,7 @@ def serve(
     from deployments.serve import serve as serve_until_interrupted
 
     if password:
-        session.stdout.write(f"{password_of(session.workspace.root)}\n")
+        print(password_of(session.workspace.root), file=unlogged(session.stdout))
         return 0
     code = serve_until_interrupted(session.workspace.root, port, server)
     flags = ("--server", server) if server else ("--port", str(port))

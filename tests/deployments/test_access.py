@@ -19,13 +19,13 @@ from deployments.access import (
     forget_server,
     new_password,
     proof_of,
-    proves_itself,
     record_server,
     running_server,
     serving_alone,
 )
 from deployments.local_run import run_flow
 from deployments.server import settings
+from rc1_lib.cli import main
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.masking import secrets
 from rc1_lib.workspace.state import make_state, state_of
@@ -173,13 +173,18 @@ def test_settings_of_prefect_in_the_current_folder_are_refused_before_a_server_s
     assert not state_of(tmp_path).exists()
 
 
-def test_password_for_prefects_commands_needs_a_running_server(tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match=r"no server of RC1 serves this workspace; start one with `rc1 serve`"):
-        serve.password_of(tmp_path)
+def test_password_is_printed_for_prefects_commands_and_written_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", PASSWORD)  # already exported: elsewhere it would be masked
     with listener(proving) as (port, _):
         record_server(tmp_path, Access(port, PASSWORD))
-        assert serve.password_of(tmp_path) == PASSWORD
-        assert proves_itself(Access(port, PASSWORD))
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", "--password", "--workspace", str(tmp_path)])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"{PASSWORD}\n")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"a-password" in path.read_bytes()]
+    with pytest.raises(RC1Error, match=r"no server of RC1 serves this workspace; start one with `rc1 serve`"):
+        serve.password_of(tmp_path)
 
 
 @pytest.mark.parametrize("before", [None, "", "intern.example, 10.0.0.1", "*"])
