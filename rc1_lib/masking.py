@@ -45,8 +45,8 @@ def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
     Args:
         environment: default: the process's environment. A variable is secret if its name, in any case, contains
             `SECRET`, `PASSWORD` or `AUTH_STRING`, or ends in `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not. If
-            it ends in `_URL`, only the credentials in its addresses are: before an `@`, and in a query after a name such
-            as `key`.
+            it ends in `_URL`, only the credentials in its addresses are: before an `@`, and in a query after a name
+            such as `key`.
     """
     found: set[str] = set()
     for name, value in (os.environ if environment is None else environment).items():
