@@ -8,6 +8,7 @@ on import; they are made here.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,11 +17,8 @@ import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from io import StringIO
 from pathlib import Path
 from urllib.parse import quote
-
-from dotenv import dotenv_values
 
 from deployments import children
 from deployments.access import HOST, Access, fetch, new_password, proves_itself
@@ -36,6 +34,7 @@ WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
 """Environment variable with the address of the webhook; the `SECRET` in its name makes RC1 mask its value."""
 LITTLE_ROOM = 100 * 2**20
 """Bytes: more than a new database and its log need."""
+_IN_DOTENV = re.compile(r"^\s*(?:export\s+)?'?(prefect_\w+)", re.IGNORECASE | re.MULTILINE)
 
 
 class ServerFault(Exception):
@@ -197,9 +196,8 @@ def _keys_of_prefect(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, "[tool.prefect]"
     path = folder / ".env"
     if path.is_file():
-        for key in dotenv_values(stream=StringIO(path.read_text(errors="replace")), interpolate=False):
-            if key.lower().startswith("prefect_"):
-                yield path, key
+        for key in _IN_DOTENV.findall(path.read_text(errors="replace")):
+            yield path, key
 
 
 def free_port() -> int:

@@ -14,13 +14,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from fastapi.middleware.trustedhost import TrustedHostMiddleware
+from fastapi.responses import PlainTextResponse
 from prefect.server.api.server import create_app as prefects_app
 from prefect.server.database.configurations import AioSqliteConfiguration
 from prefect.server.database.dependencies import set_database_config
 from prefect.server.utilities.database import get_dialect
 from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_SERVER_API_AUTH_STRING
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deployments.access import HOST, PROOF, proof_of

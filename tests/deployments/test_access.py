@@ -24,7 +24,7 @@ from deployments.access import (
     serving_alone,
 )
 from deployments.local_run import run_flow
-from deployments.server import settings
+from deployments.server import check_prefect_files, settings
 from rc1_lib.cli import main
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.masking import secrets
@@ -153,18 +153,26 @@ def test_second_server_of_a_workspace_is_refused_at_once(tmp_path: Path, capsys:
         """The right ended with its holder."""
 
 
-SETTINGS_OF_PREFECT = {
-    "prefect.toml": "[api]\nurl = 'http://127.0.0.1:9/api'\n",
-    "pyproject.toml": "[tool.prefect.api]\nurl = 'http://127.0.0.1:9/api'\n",
-    ".env": "export prefect_api_url=http://127.0.0.1:9/api\n",
-}
+SETTINGS_OF_PREFECT = (
+    ("prefect.toml", "[api]\nurl = 'http://127.0.0.1:9/api'\n"),
+    ("pyproject.toml", "[tool.prefect.api]\nurl = 'http://127.0.0.1:9/api'\n"),
+    ("pyproject.toml", "[tool.prefect\n"),
+    (".env", "PREFECT_API_URL=http://127.0.0.1:9/api\n"),
+    (".env", "A=1\rexport  'prefect_api_url' = http://127.0.0.1:9/api\n"),
+)
 
 
-@pytest.mark.parametrize("name", SETTINGS_OF_PREFECT)
+def test_other_settings_in_the_current_folder_are_nobodys_business(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SCORER_MODEL=prefect_\n# PREFECT_API_URL=x\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\n")
+    check_prefect_files(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "text"), SETTINGS_OF_PREFECT)
 def test_settings_of_prefect_in_the_current_folder_are_refused_before_a_server_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, text: str
 ) -> None:
-    (tmp_path / name).write_text(SETTINGS_OF_PREFECT[name])
+    (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=rf"{name}: has .*expected no setting of Prefect in a file"):
         run_flow("preflight", workspace=str(tmp_path))
