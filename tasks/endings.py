@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from prefect import State, Task, task
 from prefect.client.schemas.objects import TaskRun
 from prefect.futures import PrefectFuture
-from prefect.results import ResultRecord
+from prefect.results import ResultRecord  # type: ignore[attr-defined]  # it is public, and only imported there
 from prefect.states import Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
