@@ -196,7 +196,7 @@ def _keys_of_prefect(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, "[tool.prefect]"
     path = folder / ".env"
     if path.is_file():
-        for key in _IN_DOTENV.findall(path.read_text(errors="replace")):
+        for key in _IN_DOTENV.findall(path.read_text(encoding="utf-8-sig", errors="replace")):
             yield path, key
 
 

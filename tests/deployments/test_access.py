@@ -157,7 +157,7 @@ SETTINGS_OF_PREFECT = (
     ("prefect.toml", "[api]\nurl = 'http://127.0.0.1:9/api'\n"),
     ("pyproject.toml", "[tool.prefect.api]\nurl = 'http://127.0.0.1:9/api'\n"),
     ("pyproject.toml", "[tool.prefect\n"),
-    (".env", "PREFECT_API_URL=http://127.0.0.1:9/api\n"),
+    (".env", "\ufeffPREFECT_API_URL=http://127.0.0.1:9/api\n"),
     (".env", "A=1\rexport  'prefect_api_url' = http://127.0.0.1:9/api\n"),
 )
 
