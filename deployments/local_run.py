@@ -1,7 +1,7 @@
 """Run a flow in this process, without a running server, for `rc1 preflight`, `rc1 train` and `make run`.
 
-The run is recorded in the workspace's own Prefect database, so `make serve` shows it later. If the workspace is being
-served, that server is used; otherwise a private one runs for the duration of the run.
+The run is recorded in the Prefect database that this user has for the workspace, so `make serve` shows it later. If the
+workspace is being served, that server is used; otherwise a private one runs for the duration of the run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
 from deployments import children
-from deployments.server import ServerFault, free_port, healthy, running_server, settings, start_server
+from deployments.access import Access, running_server
+from deployments.server import ServerFault, check_prefect_files, free_port, healthy, settings, start_server
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.runtime.libraries import check_proxies
 from rc1_lib.runtime.progress import report_progress
@@ -58,7 +59,8 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         flow_parameters: the flow's parameters.
 
     Raises:
-        ConfigError: when the workspace is not a folder, or the environment names an unusable proxy.
+        ConfigError: when the workspace is not a folder, the environment names an unusable proxy, or a file in the
+            current folder sets Prefect.
         RC1Error: when another run holds the workspace.
         ServerFault: when the private server does not start, or the server is lost during the run.
         Exception: the flow's own error, when it ended with a fault.
@@ -67,21 +69,22 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     if workspace.exists() and not workspace.is_dir():
         raise ConfigError(f"--workspace {workspace}: is a file, expected a folder")
     check_proxies()
+    check_prefect_files(Path.cwd())
     check_free(Workspace(workspace))  # before a second server is started over the same database
     report_progress("Prefect server", 0, 1)
 
-    def load(url: str) -> None:
+    def load(server: Access) -> None:
         # Before Prefect is imported, because it reads its settings and sets up its log on import.
-        os.environ.update(settings(workspace, url))
+        os.environ.update(settings(workspace, server.url, server.password))
         os.environ["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"] = "INFO" if verbose else "CRITICAL"
         import_module(f"flows.{name}")
 
-    with _server(workspace, load) as (url, lasting):
+    with _server(workspace, load) as (server, lasting):
+        url = server.url
         report_progress("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         with _losing(url):
-            state = _run(name, workspace, url, flow_parameters)
-            fault = state.result(raise_on_failure=False) if state.name not in _verdict_names() else None
-            if isinstance(fault, BaseException):
+            state = _run(name, workspace, server, flow_parameters)
+            if state.name not in _verdict_names() and (fault := _raised(state)) is not None:
                 raise fault
     run_id = state.state_details.flow_run_id
     return FlowOutcome(
@@ -93,19 +96,19 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
 
 
 @contextmanager
-def _server(workspace: Path, load: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
-    """Yield the address of a server for the workspace, and whether it outlasts the run.
+def _server(workspace: Path, load: Callable[[Access], None]) -> Iterator[tuple[Access, bool]]:
+    """Yield a server for the workspace, and whether it outlasts the run.
 
-    `load(url)` is called once, while a private server starts, since both take seconds of one core.
+    `load(server)` is called once, while a private server starts, since both take seconds of one core.
     """
-    url = running_server(workspace)
-    if url is not None:
-        load(url)
-        yield url, True
+    serving = running_server(workspace)
+    if serving is not None:
+        load(serving)
+        yield serving, True
         return
     private = start_server(workspace, free_port(), meanwhile=load)
     try:
-        yield private.url, False
+        yield private, False
     finally:
         children.stop(private.process)
 
@@ -130,14 +133,20 @@ def _losing(url: str) -> Iterator[None]:
         ) from error
 
 
-def _run(name: FlowName, workspace: Path, url: str, flow_parameters: dict[str, Any]) -> State[Any]:
-    from prefect.settings import PREFECT_API_URL, PREFECT_LOCAL_STORAGE_PATH, temporary_settings
+def _run(name: FlowName, workspace: Path, server: Access, flow_parameters: dict[str, Any]) -> State[Any]:
+    from prefect.settings import (
+        PREFECT_API_AUTH_STRING,
+        PREFECT_API_URL,
+        PREFECT_LOCAL_STORAGE_PATH,
+        temporary_settings,
+    )
 
     flow = getattr(import_module(f"flows.{name}"), name)
-    here = settings(workspace, url)
+    here = settings(workspace, server.url, server.password)
     # For a second run in one process, in which Prefect still has the first run's settings.
     chosen: dict[Any, Any] = {
         PREFECT_API_URL: here["PREFECT_API_URL"],
+        PREFECT_API_AUTH_STRING: here["PREFECT_API_AUTH_STRING"],
         PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
     }
     with temporary_settings(chosen):
@@ -165,6 +174,12 @@ def _wait_for_history(flow_run_id: UUID) -> None:
                 return
             before = len(runs)
             time.sleep(0.1)
+
+
+def _raised(state: State[Any]) -> BaseException | None:
+    from tasks.endings import raised_by
+
+    return raised_by(state)
 
 
 def _verdict_names() -> tuple[str, ...]:

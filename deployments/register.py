@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from pathlib import Path
@@ -9,10 +10,9 @@ from typing import Any
 
 from prefect import Flow
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
 from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
-from prefect.workers.process import ProcessWorker
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.runtime.libraries import lacking_for_training
@@ -34,7 +34,7 @@ def create_pool(pool: str) -> None:
 
 
 def join_pool(pool: str) -> None:
-    """Create the process work pool if it does not exist; an existing one keeps its limit and template.
+    """Create the process work pool if it does not exist; an existing one keeps its limit.
 
     Raises:
         RC1Error: when it exists for another type of worker.
@@ -45,11 +45,12 @@ def join_pool(pool: str) -> None:
         except ObjectNotFound:
             client.create_work_pool(_new_pool(pool))
             return
-    if found.type != "process":
-        raise RC1Error(
-            f"the server's work pool {pool} is of type {found.type}, expected process; delete it, or register the "
-            f"deployments for containers instead"
-        )
+        if found.type != "process":
+            raise RC1Error(
+                f"the server's work pool {pool} is of type {found.type}, expected process; delete it, or register the "
+                f"deployments for containers instead"
+            )
+        client.update_work_pool(pool, WorkPoolUpdate(base_job_template=_template()))
 
 
 def check_served_here(workspace: Path) -> None:
@@ -72,8 +73,14 @@ def check_served_here(workspace: Path) -> None:
 
 
 def _new_pool(pool: str) -> WorkPoolCreate:
-    template = ProcessWorker.get_default_base_job_template()
-    return WorkPoolCreate(name=pool, type="process", base_job_template=template, concurrency_limit=1)
+    return WorkPoolCreate(name=pool, type="process", base_job_template=_template(), concurrency_limit=1)
+
+
+def _template() -> dict[str, Any]:
+    """Return the template of a process pool, in which no run can name its command, environment or folder."""
+    template: dict[str, Any] = json.loads((Path(__file__).parent / "pools/process.json").read_text())
+    template["job_configuration"]["command"] = shlex.join([sys.executable, "-P", "-m", "deployments.engine"])
+    return template
 
 
 def register(workspace: Path, pool: str) -> None:
@@ -83,7 +90,6 @@ def register(workspace: Path, pool: str) -> None:
     preflight, calibrate, scale_up, release = (_flow(entry) for entry in entries)
     quietly: dict[str, Any] = {
         "work_pool_name": pool,
-        "job_variables": {"command": shlex.join([sys.executable, "-P", "-m", "deployments.engine"])},
         "print_next_steps": False,
         "ignore_warnings": True,
     }

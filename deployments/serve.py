@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,15 +18,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deployments import children
+from deployments.access import forget_server, record_server, running_server, serving_alone
 from deployments.server import (
     WEBHOOK,
+    Server,
     ServerFault,
     check_port,
-    forget_server,
+    check_prefect_files,
     healthy,
     joined_server,
-    record_server,
-    running_server,
     settings,
     start_server,
 )
@@ -48,31 +49,44 @@ def serve(workspace: Path, port: int = PORT, joined: str = "") -> int:
         joined: the address of a running server to join; empty: start a server.
 
     Raises:
-        RC1Error: when the workspace is served already, the port is taken, or the server to join does not answer or has
-            other deployments with these names.
+        RC1Error: when the workspace is served already, the port is taken, a file in the current folder sets Prefect,
+            or the server to join does not answer or has other deployments with these names.
         ServerFault: when the server does not start.
     """
     if workspace.exists() and not workspace.is_dir():
         raise RC1Error(f"--workspace {workspace}: is a file, expected a folder")
-    if url := running_server(workspace):
-        raise RC1Error(f"{workspace} is served already, at {url}; use that server, or stop it first")
+    check_prefect_files(Path.cwd())
     webhook = os.environ.pop(WEBHOOK, "")  # child processes must not inherit it
-    with _asked_to_end() as ended, _server(workspace, port, joined, ended) as (url, own):
-        os.environ.update(settings(workspace, url))
+    with serving_alone(workspace), _asked_to_end() as ended, _server(workspace, port, joined, ended) as (url, own):
+        os.environ.update(settings(workspace, url, own.password if own else ""))
         _set_up(workspace, webhook, alone=own is not None)
-        record_server(workspace, url)
+        if own is None:
+            # Not recorded: RC1's own commands talk to no server that cannot prove that it is the recorded one.
+            _print_address(workspace, url, own=False)
+            return _keep_working(None, url, ended)
+        record_server(workspace, own)
         try:
-            _print_address(url, own is not None)
+            _print_address(workspace, url, own=True)
             return _keep_working(own, url, ended)
         finally:
             forget_server(workspace)
 
 
+def password_of(workspace: Path) -> str:
+    """Return the password of the server that serves the workspace, as in `PREFECT_API_AUTH_STRING`.
+
+    Raises:
+        RC1Error: when none serves it.
+    """
+    server = running_server(workspace)
+    if server is None:
+        raise RC1Error(f"{workspace}: no server of RC1 serves this workspace; start one with `rc1 serve`")
+    return server.password
+
+
 @contextmanager
-def _server(
-    workspace: Path, port: int, joined: str, ended: threading.Event
-) -> Iterator[tuple[str, subprocess.Popen[bytes] | None]]:
-    """Yield the server's address, and its process if it was started here, which ends with the block."""
+def _server(workspace: Path, port: int, joined: str, ended: threading.Event) -> Iterator[tuple[str, Server | None]]:
+    """Yield the server's address, and the server if it was started here, which ends with the block."""
     if joined:
         yield joined_server(joined), None
         return
@@ -80,7 +94,7 @@ def _server(
     print(f"starting the Prefect server for {workspace} ...", flush=True)
     server = start_server(workspace, port, wanted=lambda: not ended.is_set())
     try:
-        yield server.url, server.process
+        yield server.url, server
     finally:
         children.stop(server.process)
 
@@ -124,13 +138,13 @@ def _asked_to_end() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _keep_working(own: subprocess.Popen[bytes] | None, url: str, ended: threading.Event) -> int:
+def _keep_working(own: Server | None, url: str, ended: threading.Event) -> int:
     """Keep a worker alive until asked to end (0) or until our own server is gone (1); a joined one may come back."""
     worker = _start_worker()
     try:
         while not ended.wait(_BREATH_S):
-            if own is not None and own.poll() is not None and not healthy(url):
-                print(f"the Prefect server ended (exit code {own.returncode})", file=sys.stderr)
+            if own is not None and own.process.poll() is not None and not healthy(url):
+                print(f"the Prefect server ended (exit code {own.process.returncode})", file=sys.stderr)
                 return 1
             if worker.poll() is not None:
                 print(f"the worker ended (exit code {worker.returncode}); starting another one", file=sys.stderr)
@@ -145,11 +159,15 @@ def _start_worker() -> subprocess.Popen[bytes]:
     return children.start(command, os.environ, None)
 
 
-def _print_address(url: str, own: bool) -> None:
+def _print_address(workspace: Path, url: str, *, own: bool) -> None:
+    programs = Path(sys.executable).parent
+    asked = f"{programs / 'rc1'} serve --password --workspace {shlex.quote(str(workspace))}"
+    password = f' PREFECT_API_AUTH_STRING="$({asked})"' if own else ""
     print(
-        f"\nRC1 is served at {url}\nin another terminal:\n"
-        f"  export PREFECT_API_URL={url}/api\n"
-        f"  {Path(sys.executable).with_name('prefect')} deployment run rc1/preflight --watch\n"
+        f"\nRC1 is served at {url}{'; the web page asks for the password of the next lines' if own else ''}\n"
+        f"in another terminal:\n"
+        f"  export PREFECT_API_URL={url}/api{password}\n"
+        f"  {programs / 'prefect'} deployment run rc1/preflight --watch\n"
         "this uses the shipped settings of profile local; for others, as with --set: "
         "--param 'overrides=[\"pool.n=1200\"]'\n"
         f"Ctrl-C stops {'server, ' if own else ''}worker and runs.",

@@ -1,37 +1,40 @@
-"""The Prefect server of one workspace: its settings, how to start and find it; its files are in `<workspace>/.prefect`.
+"""The Prefect server of one workspace: its settings, and how to start it.
 
-This module must not import Prefect, which reads its settings from the environment on import; they are made here.
+Its files are in this user's state folder of the workspace, since a database or a record that somebody sent could have
+automations or name another server. This module must not import Prefect, which reads its settings from the environment
+on import; they are made here.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
 from deployments import children
-from rc1_lib.errors import RC1Error
-from rc1_lib.workspace.artifacts import CODE_ROOT, INSTALLED, PROJECT_ROOT, read_json, write_json
+from deployments.access import HOST, Access, fetch, new_password, proves_itself
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.runtime.libraries import past_proxies
+from rc1_lib.workspace.artifacts import CODE_ROOT, INSTALLED, PROJECT_ROOT
 from rc1_lib.workspace.folder import little_room
+from rc1_lib.workspace.state import make_state, state_of
 
-HOST = "127.0.0.1"
-HOME = ".prefect"
-RECORD = f"{HOME}/rc1-server.json"
-LOG = f"{HOME}/server.log"
+LOG = "server.log"
 START_LIMIT_S = 180.0
 WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
 """Environment variable with the address of the webhook; the `SECRET` in its name makes RC1 mask its value."""
 LITTLE_ROOM = 100 * 2**20
 """Bytes: more than a new database and its log need."""
+_IN_DOTENV = re.compile(r"^\s*(?:export\s+)?'?(prefect_\w+)", re.IGNORECASE | re.MULTILINE)
 
 
 class ServerFault(Exception):
@@ -39,20 +42,24 @@ class ServerFault(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """A server that was started: its address and its process."""
+class Server(Access):
+    """A server that was started here, and its process."""
 
-    url: str
     process: subprocess.Popen[bytes]
 
 
-def settings(workspace: Path, url: str) -> dict[str, str]:
+def settings(workspace: Path, url: str, password: str = "") -> dict[str, str]:
     """Return the environment of all processes of a workspace's server. No call leaves the machine.
 
     A database in the caller's environment (PostgreSQL, for example) is kept. Logging configuration and profile are set
-    explicitly, since Prefect would read them from the workspace, and a logging configuration may call any function.
+    explicitly, since Prefect would look for them, and a logging configuration may call any function.
+
+    Args:
+        workspace: the workspace.
+        url: the server's address.
+        password: of a server that RC1 started; empty: the server is the user's, and so is the password.
     """
-    home = workspace / HOME
+    home = state_of(workspace)
     database = "PREFECT_SERVER_DATABASE_CONNECTION_URL"
     # An installed wheel's packages are on Python's path anyway.
     own = [] if INSTALLED else [str(CODE_ROOT)]
@@ -64,6 +71,8 @@ def settings(workspace: Path, url: str) -> dict[str, str]:
         "PREFECT_PROFILES_PATH": str(_prefect() / "settings/profiles.toml"),
         database: os.environ.get(database) or _sqlite(home / "prefect.db"),
         "PREFECT_API_URL": api_of(url),
+        **({"PREFECT_API_AUTH_STRING": password} if password else {}),
+        **past_proxies(),
         "PREFECT_LOGGING_EXTRA_LOGGERS": "rc1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
@@ -86,7 +95,7 @@ def start_server(
     workspace: Path,
     port: int,
     wanted: Callable[[], bool] = lambda: True,
-    meanwhile: Callable[[str], None] = lambda url: None,
+    meanwhile: Callable[[Access], None] = lambda server: None,
 ) -> Server:
     """Start the workspace's server and wait until it answers.
 
@@ -94,14 +103,14 @@ def start_server(
         workspace: the workspace with the database.
         port: its port, open to this machine only.
         wanted: called while waiting; False gives up.
-        meanwhile: called once with the server's address, while it starts.
+        meanwhile: called once with the server's address and password, while it starts.
 
     Raises:
+        ConfigError: when there is no state folder that only this user may use.
         ServerFault: when it ends, or does not answer in time; its log says why.
     """
-    url = f"http://{HOST}:{port}"
-    log = workspace / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
+    access = Access(port, new_password())
+    log = make_state(workspace) / LOG
     # uvicorn itself, since `prefect server start` takes seconds longer. It puts --app-dir first on the path, by default
     # the current folder; here it is the checkout's root or, for a wheel, a folder without modules.
     application = [
@@ -111,14 +120,20 @@ def start_server(
         "deployments.server_app:create_app",
     ]
     address = ["--host", HOST, "--port", str(port), "--timeout-graceful-shutdown", "5", "--log-level", "warning"]
-    listening = {"PREFECT_SERVER_API_HOST": HOST, "PREFECT_SERVER_API_PORT": str(port), "PREFECT__SERVER_FINAL": "1"}
-    environment = {**os.environ, **settings(workspace, url), **listening}
+    own = {
+        "PREFECT_SERVER_API_HOST": HOST,
+        "PREFECT_SERVER_API_PORT": str(port),
+        "PREFECT_SERVER_API_AUTH_STRING": access.password,
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": f"{access.url},http://localhost:{port}",
+        "PREFECT__SERVER_FINAL": "1",
+    }
+    environment = {**os.environ, **settings(workspace, access.url, access.password), **own}
     with log.open("ab") as output:
         # -P: files in the current folder must not shadow its modules.
         process = children.start([sys.executable, "-P", "-m", "uvicorn", *application, *address], environment, output)
-    server = Server(url, process)
+    server = Server(port, access.password, process)
     try:
-        meanwhile(url)
+        meanwhile(access)
         _wait(server, log, wanted)
     except BaseException:
         children.stop(process, 2.0)
@@ -135,7 +150,7 @@ def _prefect() -> Path:
 
 def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
     deadline = time.monotonic() + START_LIMIT_S
-    while not healthy(server.url):
+    while not proves_itself(server):  # whatever else may listen on this port gets no password
         if server.process.poll() is not None:
             ended = f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}"
             raise ServerFault(ended + little_room(log.parent, LITTLE_ROOM))
@@ -148,31 +163,41 @@ def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
 
 def healthy(url: str) -> bool:
     """Return whether a Prefect server answers at `url`."""
-    try:
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(f"{url}/api/health", timeout=5) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
+    return fetch(f"{url}/api/health") is not None
 
 
-def running_server(workspace: Path) -> str | None:
-    """Return the address of the server that `rc1 serve` runs for this workspace now, or None."""
-    try:
-        record = read_json(workspace / RECORD)
-        url, pid = str(record["url"]), int(record["pid"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
-        return None
-    return url if children.alive(pid) and healthy(url) else None
+def check_prefect_files(folder: Path) -> None:
+    """Check that no file in the current folder, which may be somebody's workspace, sets Prefect.
+
+    Prefect reads three of them; its settings name addresses, headers and modules to import.
+
+    Raises:
+        ConfigError: when one does.
+    """
+    for path, key in _keys_of_prefect(folder):
+        raise ConfigError(
+            f"{path}: has {key}, expected no setting of Prefect in a file: whoever wrote it could decide with whom RC1 "
+            f"talks. Remove it, or set it in the environment; or start RC1 in another folder, with --workspace"
+        )
 
 
-def record_server(workspace: Path, url: str) -> None:
-    """Record the address at which this process serves the workspace."""
-    write_json(workspace / RECORD, {"url": url, "pid": os.getpid()})
-
-
-def forget_server(workspace: Path) -> None:
-    """Remove the record that this process wrote."""
-    (workspace / RECORD).unlink(missing_ok=True)
+def _keys_of_prefect(folder: Path) -> Iterator[tuple[Path, str]]:
+    path = folder / "prefect.toml"
+    if path.is_file():
+        yield path, "settings of Prefect"
+    path = folder / "pyproject.toml"
+    if path.is_file():
+        try:
+            found = tomllib.loads(path.read_text(errors="replace"))
+        except tomllib.TOMLDecodeError:
+            yield path, "no valid TOML"
+        else:
+            if "prefect" in found.get("tool", {}):
+                yield path, "[tool.prefect]"
+    path = folder / ".env"
+    if path.is_file():
+        for key in _IN_DOTENV.findall(path.read_text(encoding="utf-8-sig", errors="replace")):
+            yield path, key
 
 
 def free_port() -> int:

@@ -1,4 +1,7 @@
-"""Prefect's own server application, with an SQLite database in which writers wait for their turn.
+"""Prefect's own server application, for this machine only, with an SQLite database in which writers wait for a turn.
+
+The application proves that it knows its password, and answers only to names of this machine: a web page whose name an
+attacker points to 127.0.0.1 would otherwise be of the same origin.
 
 Prefect 3.8 begins a transaction by reading. If another connection has written before it writes, SQLite rejects the
 write at once ("database is locked"). The client then retries two seconds later, and the failed statement can block the
@@ -11,12 +14,16 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi.middleware.trustedhost import TrustedHostMiddleware
+from fastapi.responses import PlainTextResponse
 from prefect.server.api.server import create_app as prefects_app
 from prefect.server.database.configurations import AioSqliteConfiguration
 from prefect.server.database.dependencies import set_database_config
 from prefect.server.utilities.database import get_dialect
-from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL
+from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_SERVER_API_AUTH_STRING
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from deployments.access import HOST, PROOF, proof_of
 
 
 class InTurn(AioSqliteConfiguration):
@@ -29,9 +36,20 @@ class InTurn(AioSqliteConfiguration):
             yield transaction
 
 
-def create_app() -> FastAPI:
-    """Return the application for the database in the environment; only SQLite gets special treatment."""
-    address = PREFECT_API_DATABASE_CONNECTION_URL.value()
+def create_app() -> ASGIApp:
+    """Return the application for the database and password in the environment; only SQLite gets special treatment."""
+    address, password = PREFECT_API_DATABASE_CONNECTION_URL.value(), PREFECT_SERVER_API_AUTH_STRING.value()
+    assert password, "a server without a password would run what anyone asks for"
     if get_dialect(address).name == "sqlite":
         set_database_config(InTurn(connection_url=address))
-    return prefects_app()
+    return TrustedHostMiddleware(_proving(prefects_app(), password), allowed_hosts=[HOST, "localhost"])
+
+
+def _proving(app: ASGIApp, password: str) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == PROOF:
+            await PlainTextResponse(proof_of(password, scope["query_string"].decode("latin-1")))(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return answer

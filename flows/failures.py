@@ -19,7 +19,7 @@ from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.run import Run, open_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.workspace.artifacts import Workspace
-from tasks.endings import NOT_APPROVED, NOT_PASSED, REFUSED
+from tasks.endings import NOT_APPROVED, NOT_PASSED, REFUSED, raised_by
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -60,5 +60,5 @@ def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
 
 def _fault(state: State[Any]) -> BaseException:
     """Return the exception that ended the run; if its process died, one with the state's message."""
-    found = state.result(raise_on_failure=False) if state.is_failed() else None
-    return found if isinstance(found, BaseException) else RuntimeError(state.message or "the run crashed")
+    found = raised_by(state) if state.is_failed() else None
+    return RuntimeError(state.message or "the run crashed") if found is None else found

@@ -15,7 +15,9 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 HIDDEN = "***"
-_NAMES = re.compile(r"SECRET|PASSWORD|PASSWD|(APIKEY|(^|_)(KEY|TOKEN)|(?<!ASK)PASS)(_?\d+)?$", re.IGNORECASE)
+_NAMES = re.compile(
+    r"SECRET|PASSWORD|PASSWD|AUTH_STRING|(APIKEY|(^|_)(KEY|TOKEN)|(?<!ASK)PASS)(_?\d+)?$", re.IGNORECASE
+)
 _URLS = re.compile(r"_URL$", re.IGNORECASE)
 _USERINFO = re.compile(r"(?<=//)[^/?#\s\"'<>]+(?=@)")
 _QUERY = re.compile(
@@ -42,8 +44,9 @@ def secrets(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
 
     Args:
         environment: default: the process's environment. A variable is secret if its name, in any case, contains
-            `SECRET` or `PASSWORD`, or ends in `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not. If it ends in
-            `_URL`, only the credentials in its addresses are: before an `@`, and in a query after a name such as `key`.
+            `SECRET`, `PASSWORD` or `AUTH_STRING`, or ends in `_KEY`, `APIKEY`, `_TOKEN` or `PASS`, numbered or not. If
+            it ends in `_URL`, only the credentials in its addresses are: before an `@`, and in a query after a name
+            such as `key`.
     """
     found: set[str] = set()
     for name, value in (os.environ if environment is None else environment).items():

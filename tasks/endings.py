@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from prefect import State, Task, task
 from prefect.client.schemas.objects import TaskRun
 from prefect.futures import PrefectFuture
+from prefect.results import ResultRecord  # type: ignore[attr-defined]  # it is public, and only imported there
 from prefect.states import Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
@@ -99,6 +100,16 @@ def refusable(step: Callable[P, R]) -> Callable[P, R | State[Any]]:
             return Failed(name=REFUSED, message=str(error))
 
     return run
+
+
+def raised_by(state: State[Any]) -> BaseException | None:
+    """Return the error that a run of this process ended with, or None.
+
+    `State.result` would also load what a state of the server names: a file that names its own serializer, so that
+    reading it may run code.
+    """
+    data = state.data.result if isinstance(state.data, ResultRecord) else state.data
+    return data if isinstance(data, BaseException) else None
 
 
 def outcome(state: State[Any]) -> Any:

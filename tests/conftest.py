@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,9 @@ SMALL = (
 # How long an example takes depends on the machine, and a suite that passed should pass again.
 settings.register_profile("rc1", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("rc1")
+
+_STATE = tempfile.TemporaryDirectory(prefix="rc1_state_")
+os.environ["XDG_STATE_HOME"] = _STATE.name  # before any process is started: databases and passwords of servers
 
 gc.disable()  # until everything is imported and collected, since none of that becomes garbage
 

@@ -33,16 +33,18 @@ def server_of_tests(home: Path) -> Iterator[None]:
             patch.setenv(f"PREFECT_SERVER_SERVICES_{service}_ENABLED", "false")
         patch.setenv("PREFECT_UI_ENABLED", "false")
         server = start_server(home, free_port())
-    here = settings_of(home, server.url)
+    here = settings_of(home, server.url, server.password)
     chosen: dict[Any, Any] = {
         settings.PREFECT_API_URL: here["PREFECT_API_URL"],
+        settings.PREFECT_API_AUTH_STRING: server.password,
         settings.PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
         settings.PREFECT_LOGGING_TO_API_ENABLED: False,
         # Ending the thread that sends heartbeats takes up to a second per flow.
         settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
     }
     try:
-        with settings.temporary_settings(chosen):
+        with pytest.MonkeyPatch.context() as patch, settings.temporary_settings(chosen):
+            patch.setenv("PREFECT_API_AUTH_STRING", server.password)  # for processes that tests start
             yield
     finally:
         children.stop(server.process, 2.0)

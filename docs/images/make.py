@@ -7,6 +7,7 @@ damaged here, as the tutorial does it. Below each picture is the commit of the r
 from __future__ import annotations
 
 import argparse
+import base64
 import io
 import json
 import os
@@ -31,7 +32,7 @@ from PIL import Image, ImageDraw, ImageFont
 from record import DRAWN_BY, FOLDER, RECORD, ROOT, entry
 
 from deployments import children
-from deployments.server import free_port, start_server
+from deployments.server import Server, free_port, start_server
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots import reward as plots
 from rc1_lib.plots.evaluation import asking
@@ -169,12 +170,15 @@ def of_failed_gates(workspace: Path, window: Browser) -> dict[str, Picture]:
     _rc1("preflight", *small, ends=2)
     said = f"a pool of {ROWS:,} rows with {COPIED} of them copied in again"
     commit = _commit(workspace)
-    with _served(workspace) as url:
-        failed = [one for one in _asked(url, "task_runs") if one["state_name"] == "GateFailed"]
+    with _served(workspace) as server:
+        url = server.url
+        failed = [one for one in _asked(server, "task_runs") if one["state_name"] == "GateFailed"]
         gates = {one["name"].rpartition(": ")[2]: one["id"] for one in failed}
-        tables = {one["key"]: one["id"] for one in _asked(url, "artifacts")}
+        tables = {one["key"]: one["id"] for one in _asked(server, "artifacts")}
         if _GATE not in gates:
             raise RuntimeError(f"the gate {_GATE} did not fail on {said}; these did: {', '.join(gates) or 'none'}")
+        window.open(f"{url}/ui-settings", width=WIDTH, height=WIDTH)  # of the same origin, to log in before the UI
+        window.run(f"localStorage.setItem('prefect-password', '{_login(server)}')")
         gate = _failed_gate(window, f"{url}/runs/task-run/{gates[_GATE]}")
         table, shown = _failed_round(window, f"{url}/artifacts/artifact/{tables['rc1-round1-gates']}")
     return {
@@ -218,17 +222,23 @@ def _rc1(*arguments: str, ends: int) -> None:
 
 
 @contextmanager
-def _served(workspace: Path) -> Iterator[str]:
+def _served(workspace: Path) -> Iterator[Server]:
     server = start_server(workspace, free_port())
     try:
-        yield server.url
+        yield server
     finally:
         children.stop(server.process)
 
 
-def _asked(url: str, what: str) -> list[dict[str, Any]]:
+def _login(server: Server) -> str:
+    """The password as the UI keeps it and as requests send it."""
+    return base64.b64encode(server.password.encode()).decode()
+
+
+def _asked(server: Server, what: str) -> list[dict[str, Any]]:
     """All of a kind that the server knows: it knows one run."""
-    request = urllib.request.Request(f"{url}/api/{what}/filter", b"{}", {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json", "Authorization": f"Basic {_login(server)}"}
+    request = urllib.request.Request(f"{server.url}/api/{what}/filter", b"{}", headers)
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as reply:
         found: list[dict[str, Any]] = json.load(reply)
     return found

@@ -15,6 +15,7 @@ from rich.text import Text
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.streams import unlogged
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
@@ -99,6 +100,10 @@ def serve(
     server: Annotated[
         str, typer.Option(help="Join a running Prefect server with this API address.", metavar="ADDRESS")
     ] = "",
+    password: Annotated[
+        bool,
+        typer.Option("--password", help="Print the password of the server that serves the workspace now, and end."),
+    ] = False,
 ) -> int:
     """Serve RC1's flows from a Prefect server with a web page, until interrupted.
 
@@ -106,8 +111,12 @@ def serve(
     address is in RC1_WEBHOOK_SECRET_URL or in the block rc1-webhook.
     """
     quieten(hub=True)
+    from deployments.serve import password_of
     from deployments.serve import serve as serve_until_interrupted
 
+    if password:
+        print(password_of(session.workspace.root), file=unlogged(session.stdout))
+        return 0
     code = serve_until_interrupted(session.workspace.root, port, server)
     flags = ("--server", server) if server else ("--port", str(port))
     following = then(session, "serve", *flags, when="to serve again")

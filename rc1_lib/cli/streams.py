@@ -183,4 +183,9 @@ def typed() -> str:
 
 def terminal() -> TextIO:
     """Return standard error without the log, for progress bars."""
-    return cast(TextIO, getattr(sys.stderr, "unlogged", sys.stderr))
+    return unlogged(sys.stderr)
+
+
+def unlogged(stream: TextIO) -> TextIO:
+    """Return a stream without its log and its mask, for what must stand in no file."""
+    return cast(TextIO, getattr(stream, "unlogged", stream))

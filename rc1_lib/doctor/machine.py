@@ -15,17 +15,20 @@ from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
 from rc1_lib.workspace.folder import nearest
+from rc1_lib.workspace.state import state_of
 
-_WRITTEN = ("data", "reports", "logs", "checkpoints", "configs", ".prefect")
+_WRITTEN = ("data", "reports", "logs", "checkpoints", "configs")
 _CONSTRAINTS = "constraints.txt"
 _SHOWN = 4
 
 
 def look_at_folders(run: Run) -> Finding:
     """Whether all folders that a run writes to are writable."""
-    faults = {name: fault for name in _WRITTEN if (fault := _why_not_writable(run.workspace.path(name)))}
+    state = state_of(run.workspace.root)
+    written = {**{name: run.workspace.path(name) for name in _WRITTEN}, "the Prefect server's folder": state}
+    faults = {name: fault for name, path in written.items() if (fault := _why_not_writable(path))}
     if not faults:
-        return Finding(f"{', '.join(_WRITTEN)} below {run.workspace.root}")
+        return Finding(f"{', '.join(_WRITTEN)} below {run.workspace.root}; {state}")
     return Finding(
         "; ".join(f"{name}: {fault}" for name, fault in faults.items()),
         "move the file away or change the permissions, or name another --workspace",

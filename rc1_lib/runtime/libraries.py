@@ -71,6 +71,14 @@ def check_proxies() -> None:
             )
 
 
+def past_proxies() -> dict[str, str]:
+    """Return the variables with which no client sends what is for this machine through a proxy."""
+    here = {"127.0.0.1", "localhost"}
+    known = [name.strip() for name in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(",")]
+    exempt = ",".join([*filter(None, known), *sorted(here - set(known))])
+    return {"no_proxy": exempt, "NO_PROXY": exempt}
+
+
 def quieten(*, hub: bool) -> None:
     """Silence notices of libraries about which a user can do nothing.
 

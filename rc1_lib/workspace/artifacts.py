@@ -145,8 +145,8 @@ def sha256_files(folder: Path, files: Iterable[Path]) -> str:
 
 
 @contextmanager
-def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
-    """Yield a binary stream that becomes `path` in one rename, after fsync; an error leaves nothing behind.
+def atomic_write(path: Path, before_rename: Any = None, mode: int = 0o644) -> Iterator[IO[bytes]]:
+    """Yield a binary stream that becomes `path`, with this mode, in one rename after fsync; an error leaves nothing.
 
     `before_rename(temporary: Path)` runs when the new bytes are on disk and the old file is still in place.
     """
@@ -158,7 +158,7 @@ def atomic_write(path: Path, before_rename: Any = None) -> Iterator[IO[bytes]]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         if before_rename is not None:
             before_rename(temporary)
         temporary.replace(path)

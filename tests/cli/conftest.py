@@ -12,11 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 import pytest
 import typer
 
-from deployments.server import record_server
+from deployments.access import Access, record_server
 from rc1_lib.cli import main
 from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from tests.groups import WITH_SERVER, group_of
@@ -120,11 +121,13 @@ def served(prefect_server: None, request: pytest.FixtureRequest) -> Iterator[Ser
 @contextmanager
 def serving() -> Iterator[Served]:
     """A function that records the tests' server as the one of a workspace."""
-    from prefect.settings import PREFECT_API_URL
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 
-    url, before = str(PREFECT_API_URL.value()).removesuffix("/api"), dict(os.environ)
+    port = urlsplit(str(PREFECT_API_URL.value())).port
+    assert port is not None
+    server, before = Access(port, str(PREFECT_API_AUTH_STRING.value())), dict(os.environ)
     try:
-        yield lambda root: record_server(root, url)
+        yield lambda root: record_server(root, server)
     finally:
         # A flow that a command runs leaves its workspace's settings in the environment.
         for name in os.environ.keys() - before.keys():

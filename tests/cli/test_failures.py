@@ -28,6 +28,7 @@ from rc1_lib.failpack import write_failpack
 from rc1_lib.masking import conceal, mask, secrets
 from rc1_lib.workspace.artifacts import Workspace, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
+from rc1_lib.workspace.state import state_of
 
 from .conftest import Rc1
 
@@ -294,7 +295,7 @@ def test_key_in_an_address_from_the_environment_appears_in_no_bundle(
     assert rc1("failpack", "--workspace", tmp_path).code == 0
     (package,) = (tmp_path / "reports/rc1").glob("FAIL_*.tgz")
     assert not any(PLANTED.encode() in content for content in read_package(package).values())
-    assert not (tmp_path / ".prefect").exists()
+    assert not state_of(tmp_path).exists()
 
 
 def test_bundle_includes_a_rejected_configuration_with_keys_masked(rc1: Rc1, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from rc1_lib.workspace.artifacts import Workspace
 from rc1_lib.workspace.folder import holding
+from rc1_lib.workspace.state import state_of
 
 from .conftest import SMALL, Rc1
 
@@ -97,7 +98,7 @@ def test_socks_proxy_is_rejected_before_a_server_starts(
     words = error_of(rc1, "preflight", "--workspace", tmp_path)
     assert "https_proxy: names a SOCKS proxy" in words
     assert "word-4711" not in words
-    assert not (tmp_path / ".prefect").exists()
+    assert not state_of(tmp_path).exists()
 
 
 def test_shadow_set_alone_needs_no_questions_for_a_pool(rc1: Rc1, workspace: Path) -> None:
@@ -122,13 +123,13 @@ def test_finished_rows_as_source_fail_before_a_server_starts(rc1: Rc1, tmp_path:
     (tmp_path / "rows.jsonl").touch()
     words = error_of(rc1, what, "--workspace", tmp_path, "--sources", tmp_path / "rows.jsonl")
     assert "has finished dialogues, one per prompt" in words
-    assert not (tmp_path / ".prefect").exists()
+    assert not state_of(tmp_path).exists()
 
 
 def test_source_folder_without_task_files_fails_before_a_server_starts(rc1: Rc1, tmp_path: Path) -> None:
     words = error_of(rc1, "preflight", "--workspace", tmp_path, "--sources", tmp_path)
     assert "found none for hotpotqa, strategyqa, gsm8k" in words
-    assert not (tmp_path / ".prefect").exists()
+    assert not state_of(tmp_path).exists()
 
 
 def test_gate_that_the_configuration_fails_is_announced_before_the_run(rc1: Rc1, tmp_path: Path) -> None:
@@ -144,4 +145,4 @@ def test_second_run_in_a_workspace_names_the_first(rc1: Rc1, tmp_path: Path, wha
     with holding(Workspace(tmp_path), "a preflight"):
         words = error_of(rc1, what, "--workspace", tmp_path)
     assert f"a preflight (process {os.getpid()}, since 2" in words
-    assert not (tmp_path / ".prefect").exists()
+    assert not state_of(tmp_path).exists()

@@ -15,6 +15,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.train_arguments import has_checkpoints
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
 from rc1_lib.workspace.folder import holding
+from rc1_lib.workspace.state import state_of
 from tests.conftest import Verdicts
 from tests.once import copied
 from tests.ticketed import ticketed
@@ -54,7 +55,7 @@ def test_train_fails_before_a_server_starts_when_the_ticket_is_revoked(ask: Ask,
     assert "Traceback" not in done.err
     assert packages(own) == 0, "the message is enough"
     assert not own.workspace.path("checkpoints").exists()
-    assert not own.workspace.path(".prefect").exists()
+    assert not state_of(own.workspace.root).exists()
 
 
 @pytest.mark.parametrize("flag", ["--no-evaluate", "--profile-step"])
@@ -62,7 +63,7 @@ def test_train_fails_before_a_server_starts_when_another_run_holds_the_workspace
     with holding(own.workspace, "a preflight"):
         done = ask("train", flag)
     assert (done.code, f"a preflight (process {os.getpid()}, since 2" in done.err) == (2, True), done.err
-    assert not own.workspace.path(".prefect").exists()
+    assert not state_of(own.workspace.root).exists()
 
 
 def test_settings_that_differ_from_the_ticket_are_named(ask: Ask, own: Run) -> None:
@@ -85,7 +86,7 @@ def test_settings_that_differ_from_the_ticket_are_named(ask: Ask, own: Run) -> N
 def test_invalid_flags_fail_before_a_server_starts(ask: Ask, own: Run, flags: str, sentence: str) -> None:
     done = ask("train", *flags.split())
     assert (done.code, sentence in done.err) == (2, True), done.err
-    assert not own.workspace.path(".prefect").exists()
+    assert not state_of(own.workspace.root).exists()
 
 
 def test_profile_step_shows_the_time_by_part_and_writes_no_run(ask: Ask, own: Run) -> None:
@@ -189,7 +190,7 @@ def test_too_few_held_out_prompts_are_rejected_before_a_server_starts(
         done = rc1("train", *place, *flags)
         assert done.code == 2
         assert "at most 12 prompts are held out, the evaluation needs 13" in done.err
-        assert not run.workspace.path(".prefect").exists()
+        assert not state_of(run.workspace.root).exists()
     assert not has_checkpoints(run, [20250820])
     run.workspace.path("checkpoints/rc1/step_00002").mkdir(parents=True)
     assert has_checkpoints(run, [20250820]) and not has_checkpoints(run, [20250820, 20250821])

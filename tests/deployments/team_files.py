@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 DEPLOYMENTS = PROJECT_ROOT / "deployments"
 POOLS = {"process": "prefect", "docker": "prefect-docker", "kubernetes": "prefect-kubernetes"}
 """Type of a work pool -> the package whose worker serves it."""
+
+CLOSED = {"process": ("command", "env", "working_dir"), "docker": ("command",), "kubernetes": ("command",)}
+"""Type of a work pool -> what no run may name, since it would run any code where the worker runs."""
 
 _METADATA = Path(prefect.server.api.__file__).parent / "collections_data/views/aggregate-worker-metadata.json"
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
@@ -44,19 +47,25 @@ def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
         yield path, tree
 
 
-def faults_of_template(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Differences from Prefect's own template, except defaults and additions, and unused or undefined variables."""
+def faults_of_template(
+    ours: Mapping[str, Any], theirs: Mapping[str, Any], closed: Collection[str] = ("command",)
+) -> list[str]:
+    """Variables that a run may not name (`closed`), differences from Prefect's template, and undefined variables.
+
+    Defaults and additions may differ.
+    """
     properties, original = ours["variables"]["properties"], theirs["variables"]["properties"]
-    faults = [
+    faults = [f"{name}: a run may name it" for name in closed if name in properties]
+    faults += [
         f"{name}: differs from Prefect's"
         for name, made in original.items()
-        if {**properties.get(name, {}), "default": 0} != {**made, "default": 0}
+        if name not in closed and {**properties.get(name, {}), "default": 0} != {**made, "default": 0}
     ]
     job = dict(leaves(ours["job_configuration"]))
     faults += [
         f"{path}: differs from Prefect's"
         for path, value in leaves(theirs["job_configuration"])
-        if job.get(path) != value
+        if not set(_PLACEHOLDER.findall(str(value))) & set(closed) and job.get(path) != value
     ]
     used = {name for value in job.values() for name in _PLACEHOLDER.findall(str(value))}
     return [*faults, *(f"{name}: unused or undefined variable" for name in used ^ set(properties))]

@@ -11,6 +11,7 @@ from sqlalchemy import create_engine
 
 from deployments.server import settings
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.state import make_state
 
 _ENGINE = """
 import logging, runpy
@@ -26,9 +27,11 @@ def test_flow_run_of_a_worker_silences_other_libraries_like_a_command() -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "x?y#z", "50 %41"])
-def test_database_address_is_valid_for_any_workspace_name(name: str, tmp_path: Path) -> None:
-    home = tmp_path / name / ".prefect"
-    home.mkdir(parents=True)
+def test_database_address_is_valid_for_any_name_of_a_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name))
+    home = make_state(tmp_path / name)
     address = settings(tmp_path / name, "http://127.0.0.1:1")["PREFECT_SERVER_DATABASE_CONNECTION_URL"]
     with create_engine(address.replace("+aiosqlite", "")).connect() as database:
         database.exec_driver_sql("CREATE TABLE t (x)")

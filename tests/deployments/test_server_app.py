@@ -76,7 +76,7 @@ def test_application_takes_turns_only_with_sqlite(tmp_path: Path, address: str, 
     name = settings.PREFECT_SERVER_DATABASE_CONNECTION_URL.name
     process = this_interpreter(tmp_path / "forks").start(
         "tests.deployments.test_server_app.print_database_configuration",
-        environment={name: address.format(folder=tmp_path)},
+        environment={name: address.format(folder=tmp_path), "PREFECT_SERVER_API_AUTH_STRING": "rc1:word"},
     )
     assert process.wait(120) == 0, process.read_output()
     assert process.read_output() == f"{configuration}\n"

@@ -21,6 +21,7 @@ from deployments.server import settings
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .team_files import (
+    CLOSED,
     DEPLOYMENTS,
     POOLS,
     faults_of_dockerfile,
@@ -53,7 +54,12 @@ def loaded(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", POOLS)
 def test_pool_template_differs_from_prefects_only_where_allowed(kind: str) -> None:
-    assert faults_of_template(template(kind), prefects_own(kind)) == []
+    assert faults_of_template(template(kind), prefects_own(kind), CLOSED[kind]) == []
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_template_of_prefect_lets_a_run_name_its_command(kind: str) -> None:
+    assert "command: a run may name it" in faults_of_template(prefects_own(kind), prefects_own(kind))
 
 
 def test_container_deployments_equal_those_of_the_process_pool(monkeypatch: pytest.MonkeyPatch) -> None:

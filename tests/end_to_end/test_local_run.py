@@ -19,6 +19,7 @@ from deployments import children
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.folder import little_room
+from rc1_lib.workspace.state import state_of
 
 PROGRAM = """
 import sys
@@ -79,7 +80,7 @@ def test_local_run_starts_its_own_server_and_stores_the_results(built: Run, tmp_
     )  # fmt: skip
     assert (run.returncode, run.stdout.split()[0]) == (2, "GatesFailed")
     assert "1 of 3 gates failed: training_config" in run.stdout
-    kept = stored_results(root / ".prefect/prefect.db")
+    kept = stored_results(state_of(root) / "prefect.db")
     assert kept["states"] == {"GateFailed": 1, "GatePassed": 2} and not kept["unfinished"]
     assert kept["artifacts"] and kept["events"] > 3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import signal
 import socket
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prefect.settings import PREFECT_API_URL
 
 from deployments import children, serve
 from deployments.register import (
@@ -26,13 +24,14 @@ from deployments.register import (
     SCALE_UP_ENTRYPOINT,
     TRAIN_ENTRYPOINT,
 )
-from deployments.server import RECORD, running_server, settings
+from deployments.server import settings
 from flows.calibrate import calibrate
 from flows.preflight import preflight
 from flows.release import release
 from flows.scale_up import scale_up
 from flows.train import train
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from rc1_lib.workspace.state import state_of
 
 
 def program(body: str, *arguments: str) -> subprocess.Popen[str]:
@@ -81,21 +80,6 @@ def test_used_port_fails_with_a_message(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"port {port}" in capsys.readouterr().err
 
 
-def test_workspace_that_already_has_a_server_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    url = str(PREFECT_API_URL.value()).removesuffix("/api")
-    (tmp_path / RECORD).parent.mkdir()
-    (tmp_path / RECORD).write_text(json.dumps({"url": url, "pid": os.getpid()}))
-    assert serve.main(["--workspace", str(tmp_path)]) == 2
-    assert f"served already, at {url}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("record", ["", "[]", '{"url": "http://127.0.0.1:9", "pid": 1}'])
-def test_stale_server_record_is_ignored(tmp_path: Path, record: str) -> None:
-    (tmp_path / RECORD).parent.mkdir()
-    (tmp_path / RECORD).write_text(record)
-    assert running_server(tmp_path) is None
-
-
 @pytest.fixture
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove settings that an earlier test's local run left in the environment."""
@@ -108,7 +92,7 @@ def test_settings_keep_prefect_on_this_machine(tmp_path: Path, bare_environment:
     assert (chosen["PREFECT_SERVER_ANALYTICS_ENABLED"], chosen["DO_NOT_TRACK"]) == ("false", "1")
     assert chosen["PREFECT_SERVER_UI_V2_ENABLED"] == "false"
     kept_here = ("PREFECT_HOME", "PREFECT_LOCAL_STORAGE_PATH", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
-    assert all(str(tmp_path) in chosen[name] for name in kept_here)
+    assert all(str(state_of(tmp_path)) in chosen[name] for name in kept_here)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux's kernel ends a child with its parent")

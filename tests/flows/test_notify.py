@@ -15,7 +15,7 @@ import pytest
 from prefect import State
 from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import get_client
-from prefect.settings import PREFECT_API_URL
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 from pydantic import SecretStr
 
 from deployments.notify import BLOCK, NAME, notify_on_failure
@@ -82,9 +82,10 @@ def test_only_a_failed_nightly_run_is_reported_with_its_cause(
 
 def assert_address_is_hidden_by_the_server() -> None:
     """No response of the server has the address: no block, automation, event or log."""
-    url = str(PREFECT_API_URL.value())
+    url, (user, _, word) = str(PREFECT_API_URL.value()), str(PREFECT_API_AUTH_STRING.value()).partition(":")
     for route in ("block_documents/filter", "automations/filter", "events/filter", "logs/filter"):
-        answer = httpx.post(f"{url}/{route}", json={"limit": 50} if route == "logs/filter" else {}, timeout=30)
+        body = {"limit": 50} if route == "logs/filter" else {}
+        answer = httpx.post(f"{url}/{route}", json=body, auth=(user, word), timeout=30)
         assert answer.status_code == 200, answer.text
         assert SECRET not in answer.text, route
 

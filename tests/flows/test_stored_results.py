@@ -6,16 +6,19 @@ import base64
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from prefect import Task
+from prefect import State, Task
 from prefect.cache_policies import NO_CACHE
-from prefect.results import ResultRecord, ResultStore
+from prefect.client.schemas.objects import StateType
+from prefect.results import ResultRecord, ResultRecordMetadata, ResultStore
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 
+import flows.preflight
 import tasks.calibrate
 import tasks.control
 import tasks.data
@@ -24,8 +27,13 @@ import tasks.gates
 import tasks.reports
 import tasks.train
 import tasks.training_report
+from deployments import local_run
+from deployments.access import Access
+from deployments.local_run import FAULT
 from deployments.server import settings
+from flows.failures import _fault
 from rc1_lib.run import Run
+from rc1_lib.workspace.state import make_state
 from tasks.gates import gate
 from tests.forks import another_interpreter
 from tests.once import copied
@@ -67,6 +75,21 @@ def test_planted_record_runs_code_when_deserialized(tmp_path: Path) -> None:
     assert (tmp_path / "ran").is_dir()
 
 
+def test_state_of_a_server_that_names_a_pickle_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may answer with a state of its own, whose data name a file and its serializer."""
+    file, ran = tmp_path / "planted", tmp_path / "ran"
+    file.write_bytes(planted(ran))
+    state: State[Any] = State(type=StateType.FAILED, message="x", data=ResultRecordMetadata(storage_key=str(file)))
+    monkeypatch.setattr(flows.preflight, "preflight", lambda **_: state)
+    monkeypatch.setattr(local_run, "_server", lambda *_: nullcontext((Access(9, "rc1:x"), True)))
+    assert local_run.run_flow("preflight", workspace=str(tmp_path / "workspace")).exit_code == FAULT
+    assert str(_fault(state)) == "x"
+    assert not ran.exists()
+    with suppress(Exception):
+        state.result(raise_on_failure=False)
+    assert ran.exists(), "Prefect's own way would have loaded it"
+
+
 def test_records_planted_under_every_requested_key_are_not_read(
     done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,13 +129,10 @@ def test_gate_without_its_file_is_an_error(fresh_copy: Callable[..., Run]) -> No
 
 
 @pytest.mark.parametrize("own", share([True, False], True), ids=["started by RC1", "started by Prefect"])
-def test_workspace_cannot_configure_prefects_logging(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool
-) -> None:
+def test_file_cannot_configure_prefects_logging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool) -> None:
     for name in [name for name in os.environ if name.startswith("PREFECT_")]:
         monkeypatch.delenv(name)
-    home, ran = tmp_path / ".prefect", tmp_path / "ran"
-    home.mkdir()
+    home, ran = make_state(tmp_path), tmp_path / "ran"
     (home / "logging.yml").write_text(f'version: 1\nformatters: {{a: {{"()": os.mkdir, path: {ran}}}}}\n')
     chosen = settings(tmp_path, "http://127.0.0.1:4200")
     with another_interpreter(tmp_path / "forks") as forks:

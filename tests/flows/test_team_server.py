@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shlex
 import signal
+import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import PrefectHTTPStatusError
 from prefect.settings import PREFECT_API_URL
+from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from deployments import serve
 from deployments.crashed_runs import NAME, watch_heartbeats
@@ -34,19 +39,36 @@ def test_server_accepts_the_pool_template_and_validates_deployments_with_it(kind
         client.create_work_pool(WorkPoolCreate(name=pool, type=kind, base_job_template=template), overwrite=True)
         flow_id = client.create_flow_from_name("of-the-team")
         asked = {"name": kind, "work_pool_name": pool, "enforce_parameter_schema": False}
-        client.create_deployment(flow_id, **asked, job_variables={"env": {"RUN_MODE": "local"}, "name": "rc1"})
+        client.create_deployment(flow_id, **asked, job_variables={"labels": {"team": "a"}, "name": "rc1"})
         with pytest.raises(PrefectHTTPStatusError, match="Validation failed for field"):
-            client.create_deployment(flow_id, **asked, job_variables={"env": "RUN_MODE=local"})
+            client.create_deployment(flow_id, **asked, job_variables={"labels": "team=a"})
 
 
-def test_joining_an_existing_pool_keeps_its_limit() -> None:
+@pytest.mark.parametrize("named", [{"command": "touch x"}, {"env": {"PYTHONPATH": "x"}}, {"working_dir": "/tmp"}])
+def test_run_cannot_name_its_command_environment_or_folder(tmp_path: Path, named: dict[str, Any]) -> None:
+    create_pool(POOL)
+    register(tmp_path, POOL)
+    with get_client(sync_client=True) as client:
+        deployment, pool = client.read_deployment_by_name("rc1/preflight"), client.read_work_pool(POOL)
+        with pytest.raises(PrefectHTTPStatusError, match="Validation failed"):
+            client.create_flow_run_from_deployment(deployment.id, job_variables=named)
+    # Even if a server let it through, the worker's template has no place for it.
+    template = pool.base_job_template
+    made = asyncio.run(ProcessJobConfiguration.from_template_and_values(template, {**named, "env.PYTHONPATH": "x"}))
+    assert made.command == shlex.join([sys.executable, "-P", "-m", "deployments.engine"])
+    assert (made.env, made.working_dir) == ({}, None)
+
+
+def test_joining_an_existing_pool_keeps_its_limit_but_not_prefects_template() -> None:
     create_pool(POOL)
     with get_client(sync_client=True) as client:
         template = client.read_work_pool(POOL).base_job_template
-        wider = WorkPoolCreate(name=POOL, type="process", base_job_template=template, concurrency_limit=3)
+        prefects = ProcessWorker.get_default_base_job_template()
+        wider = WorkPoolCreate(name=POOL, type="process", base_job_template=prefects, concurrency_limit=3)
         client.create_work_pool(wider, overwrite=True)
         join_pool(POOL)
-        assert client.read_work_pool(POOL).concurrency_limit == 3
+        joined = client.read_work_pool(POOL)
+        assert (joined.concurrency_limit, joined.base_job_template) == (3, template)
         create_pool(POOL)
         assert client.read_work_pool(POOL).concurrency_limit == 1
 
