@@ -10,7 +10,7 @@ from rc1_lib.forecast.learnability import REPORT, run_learnability, sample
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.workspace.artifacts import read_json
-from tests.forecast.hopeless import SAYS_YES, base_that_says
+from tests.forecast.hopeless import MALFORMED, SAYS_YES, base_that_says
 
 Tiny = Callable[..., Run]
 Rows = list[dict[str, Any]]
@@ -36,9 +36,9 @@ def test_sample_is_stratified_by_task_and_bucket(tiny: Tiny) -> None:
 
 
 def test_sampled_rollouts_differ_and_those_of_a_near_greedy_policy_do_not(tiny: Tiny, pool: Rows) -> None:
-    """Of a base that says one thing four times as often as another, so that its likeliest words are never in doubt."""
+    """Of a base that answers four times as often as it is malformed, so that its likeliest words are never in doubt."""
     run = tiny(*EASY)
-    base_that_says(run, [SAYS_YES] * 4 + ["Answer: no"], pool)
+    base_that_says(run, [SAYS_YES] * 4 + [MALFORMED], pool)
     sampled = run_learnability(prepare(run))
     failed = {check.name for check in sampled.gate.failures}
     assert {name for name in failed if not name.startswith("smallest effect")} == set(), "those are about held-out rows"

@@ -122,7 +122,7 @@ def test_trl_engine_takes_the_same_step_as_the_plain_one(tiny: Tiny) -> None:
         run = tiny(*SUPERVISED[name], *ONE_STEP, ONE_PASS)
         engine = engine_of(run)
         # AdamW's first step is as large for a gradient of rounding alone as for any other.
-        engine.optimizer = torch.optim.SGD(engine.policy.adapter_parameters(), lr=0.1)  # type: ignore[assignment]
+        engine.optimizer = torch.optim.SGD(engine.policy.adapter_parameters(), lr=1.0)  # type: ignore[assignment]
         metrics = engine.train_step(demonstrated(engine, run))
         losses.append((metrics["loss"], metrics["grad_norm"], metrics["mean_token_accuracy"]))
         adapters.append(engine.policy.adapter_state())
