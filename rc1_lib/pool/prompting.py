@@ -11,6 +11,7 @@ from typing import Literal
 from rc1_lib.pool.quotation import quote
 from rc1_lib.pool.templates import Template
 from rc1_lib.records import Bucket, Passage, Question, Slot
+from rc1_lib.task_specs.withheld_name import bare_name, names_it
 
 QUOTED_WHOLE: Bucket = "easy"
 """The bucket whose prompts quote all supporting sentences, so that no page must be read; others quote beginnings."""
@@ -131,10 +132,12 @@ def take_out(question: Question, slot: Slot) -> Question:
     The pages that the slot hides keep their text, since only the user's reply leads to them; nothing else is left of
     what they say.
     """
-    if slot.where == "ask":
-        return replace(question, ask=replace_word(question.ask, slot, question.lang))
     hidden = [page.text for page in question.passages if page.title in slot.hides]
     seen = [text for text in question.support if not any(text in page for page in hidden)]
+    if slot.where == "ask":
+        # A sentence may name it in another spelling than the question does, at its beginning for example.
+        unnamed = tuple(text for text in seen if not names_it(bare_name(slot.value), text))
+        return replace(question, ask=replace_word(question.ask, slot, question.lang), support=unnamed)
     return replace(
         question,
         support=tuple(replace_word(sentence, slot, question.lang) for sentence in seen),

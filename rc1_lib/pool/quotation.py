@@ -63,6 +63,7 @@ def _diluted(question: Question, others: int, size: int, overlap: float, rng: ra
     quoted = list(question.support)
     twins = question.twin.steps if question.twin else ()
     needed = {step.argument for step in (*question.steps, *twins) if step.tool == "wiki"}
+    needed |= {*question.slot.hides} if question.slot else set()
     other_pages = [first_sentence(page) for page in question.passages if page.title not in needed]
     rng.shuffle(other_pages)
     for sentence in other_pages[:_MOST_OTHERS]:
