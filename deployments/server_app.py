@@ -42,7 +42,8 @@ def create_app() -> ASGIApp:
     assert password, "a server without a password would run what anyone asks for"
     if get_dialect(address).name == "sqlite":
         set_database_config(InTurn(connection_url=address))
-    return TrustedHostMiddleware(_proving(prefects_app(), password), allowed_hosts=[HOST, "localhost"])
+    guarded: ASGIApp = TrustedHostMiddleware(_proving(prefects_app(), password), allowed_hosts=[HOST, "localhost"])
+    return guarded
 
 
 def _proving(app: ASGIApp, password: str) -> ASGIApp:

@@ -143,8 +143,8 @@ def gguf(
     from rc1_lib.training.export.gguf_file import GGUFType
 
     source = run.workspace.path(exported)
-    check_still_vouched(run, *checkpoint_of_export(run, source))
     target = session.new_folder("--to", to, f"models/export/{source.name}-{kind}")
+    check_still_vouched(run, *checkpoint_of_export(run, source))
     quieten(hub=False)
     with stages():
         try:

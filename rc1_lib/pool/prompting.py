@@ -64,13 +64,23 @@ def pose(
     reduced = posed_as(question, how)
     complete = bucket == QUOTED_WHOLE
     listed = () if complete else _pages_to_list(reduced, how, bucket, rng)
-    quoted = quote(reduced, template, listed, overlap, rng, whole=complete)
+    quoted = quote(_quotable(reduced, slot), template, listed, overlap, rng, whole=complete)
     if slot and slot.where == "ask" and how == "gone":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
     if complete and how == "decoy" and question.decoy:
         quoted.insert(rng.randint(0, len(quoted)), question.decoy.vague)
     user = user_message(template, quoted, listed, reduced.ask, question.lang)
     return Posed(user, template.system, reduced, how, slot, tuple(quoted), listed, cue, complete)
+
+
+def _quotable(question: Question, slot: Slot | None) -> Question:
+    """Return the question without the evidence that gives a withheld name away: its own pages', and what names it."""
+    if slot is None or slot.where != "ask" or slot.way != "gone":
+        return question
+    # A sentence may name it in another spelling than the question does, at its beginning for example.
+    hidden = [page.text for page in question.passages if page.title in slot.hides]
+    seen = [text for text in question.support if not any(text in page for page in hidden)]
+    return replace(question, support=tuple(text for text in seen if not names_it(bare_name(slot.value), text)))
 
 
 def missing_slot(question: Question, how: How) -> Slot | None:
@@ -135,9 +145,7 @@ def take_out(question: Question, slot: Slot) -> Question:
     hidden = [page.text for page in question.passages if page.title in slot.hides]
     seen = [text for text in question.support if not any(text in page for page in hidden)]
     if slot.where == "ask":
-        # A sentence may name it in another spelling than the question does, at its beginning for example.
-        unnamed = tuple(text for text in seen if not names_it(bare_name(slot.value), text))
-        return replace(question, ask=replace_word(question.ask, slot, question.lang), support=unnamed)
+        return replace(question, ask=replace_word(question.ask, slot, question.lang))
     return replace(
         question,
         support=tuple(replace_word(sentence, slot, question.lang) for sentence in seen),

@@ -40,9 +40,9 @@ def test_every_shipped_configuration_loads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_shipped_configuration_can_be_trained(name: str) -> None:
+def test_every_shipped_configuration_can_be_trained(name: str, tmp_path: Path) -> None:
     """Whatever judge is set: a budget must be enough for the evaluation of every seed."""
-    run = open_run(profile=None, config=LOCAL.with_name(name))
+    run = open_run(profile=None, config=LOCAL.with_name(name), workspace=tmp_path)
     check_can_train(run)
     check_evaluation_calls(run.config, len(run.config.seeds))
     live = {"provider": "gemini", "model": "gemini-x"}

@@ -28,5 +28,6 @@ def test_supervised_step_has_accuracy_and_no_episode_columns() -> None:
 def test_step_of_episodes_has_episode_columns() -> None:
     lines = [step_of("torch_ppo", "ppo") for _ in range(2)]
     assert heads(steps_table(lines)) == [
-        "step", "loss", "KL", "reward", "success", "asked, needed", "asked, not needed", "turns", "seconds",
+        "step", "loss", "KL", "reward", "success", "right answers", "asked, needed", "asked, not needed", "turns",
+        "seconds",
     ]  # fmt: skip

@@ -29,7 +29,7 @@ def base_that_says(run: Run, words: str | Sequence[str], rows: list[dict[str, An
     dialogues = [
         {**row, "messages": _answered(row["messages"], said[place % len(said)])} for place, row in enumerate(rows)
     ]
-    teach(model, form, dialogues, 40)
+    teach(model, form, dialogues, 60)
     model.save_pretrained(folder)
 
 

@@ -139,7 +139,7 @@ def test_judge_rates_are_read_from_the_usage_log(tiny: Tiny) -> None:
         run = weigh(tiny(*settings), {"answered": 0.5, "grounded": 0.3, "restrained": 0.2}, [MODEL])
         with pytest.raises(RC1Error, match=r" 0 replies .* 0 .* 2, "):
             judge_rates(run)
-        scores = EpisodeJudge(run).score(dialogues(3), 1)
+        scores = EpisodeJudge(run).score(dialogues(3))
     rates = judge_rates(run)
     assert rates.calls.value == 1.0
     assert rates.usd.value * scores.calls == pytest.approx(scores.usd)

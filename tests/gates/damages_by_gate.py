@@ -190,7 +190,7 @@ OTHERS = [
             looked_up, append_to_turn(" " + " ".join(f"page{number} tells more." for number in range(2500)))),
         "a word of a million letters": one(plain, _append_to_prompt(" " + "a" * 1_000_000)),
     }, {
-        "a row of a few words": ["consistency"],
+        "a row of a few words": ["consistency", "missing_piece"],
         "a row of five thousand words": ["consistency", "difficulty"],
         "a word of a million letters": ["consistency"],
     }),

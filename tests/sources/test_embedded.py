@@ -166,7 +166,7 @@ def test_missing_information_occurs_exactly_once_in_all_that_can_be_reached(task
             reached = " ".join((question.ask, *(text for page in seen for text in (page.title, page.text))))
             assert len(re.findall(rf"(?<!\d){slot.value}(?!\d)", reached)) == 1, question.id
             assert slot.value not in slot.vague + slot.wanted
-            assert question.answer != slot.value
+            assert task == "gsm8k" or question.answer != slot.value
         if twin := question.twin:
             assert (twin.slot.where, twin.slot.way) == ("ask", "ambiguous")
             assert question.ask.count(twin.slot.value) == 1

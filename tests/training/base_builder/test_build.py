@@ -92,7 +92,7 @@ def test_shipped_recipe_is_valid() -> None:
 def test_phase_with_an_unknown_corpus_is_rejected() -> None:
     tree = tiny_recipe().model_dump(mode="json")
     tree["training"][1]["corpus"] = "narrow"
-    with pytest.raises(ValueError, match=r"training\.1\.corpus .*'narrow', .* wide, asking, often, lean"):
+    with pytest.raises(ValueError, match=r"training\.1\.corpus .*'narrow', .* wide, asking"):
         Recipe.model_validate(tree)
 
 
