@@ -19,6 +19,7 @@ from tests.training.tiny_world import SUPERVISED
 
 Tiny = Callable[..., Run]
 Rows = list[dict[str, Any]]
+LONG = "The records of the town agree with the records of the town, and so do I."
 START = ("training.learnability.at_start=24", "gates.learnability.min_prompts=10")
 OPEN = (
     "gates.learnability.max_flat=1", "gates.learnability.max_alike=1", "gates.learnability.min_pass_n=0",
@@ -61,7 +62,7 @@ def test_base_that_never_ends_a_turn_fails_after_a_few_prompts(tiny: Tiny) -> No
 
 
 def test_too_small_rollout_len_is_reported_with_the_value_to_set(tiny: Tiny, pool: Rows) -> None:
-    words = "The records of the town agree with the records of the town, and so do I. " + SAYS_YES
+    words = f"{LONG} {SAYS_YES}"
     run = tiny(*START, SURE, "rollout_len=8")
     base_that_says(run, words, pool)
     prepared = prepare(run)
@@ -73,8 +74,8 @@ def test_too_small_rollout_len_is_reported_with_the_value_to_set(tiny: Tiny, poo
 
 
 def test_unclosed_thinking_is_reported(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*START, SURE)
-    base_that_says(run, "<think>" + " so it is" * 40, pool)
+    run = tiny(*START, SURE, "rollout_len=8")
+    base_that_says(run, f"<think>{LONG}", pool)
     error = start_error(prepare(run))
     assert "<think>" in error and "(training.rollout." in error
 
