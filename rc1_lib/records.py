@@ -98,12 +98,10 @@ class Decoy:
 
     Attributes:
         title: the page.
-        plain: the same sentence with nothing missing, which the page has otherwise; empty if it has none.
-        vague: the sentence.
+        vague: the sentence; otherwise the page lacks it.
     """
 
     title: str
-    plain: str
     vague: str
 
 

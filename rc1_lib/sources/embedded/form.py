@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Literal
 
 from rc1_lib.numbers.calculator import calculate
@@ -96,7 +95,7 @@ class Form:
         """Return every sum with its result, in order."""
         done: dict[str, str] = {}
         worked = []
-        for template, place in zip(self._templates(leaves), count()):
+        for place, template in enumerate(self._templates(leaves)):
             expression = template.format(*leaves, n=number, **done)
             done[f"r{place}"] = calculate(expression)
             worked.append((expression, done[f"r{place}"]))

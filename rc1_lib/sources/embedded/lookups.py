@@ -239,7 +239,7 @@ class Lookups:
             if relation.subject == kind and name not in page.taken | needed and len(relation.slots) == 2
         ]
         gap = scene.pick(scene.lexicon.vague["gap"])
-        return Decoy(title, "", scene.sentence((scene.pick(options), gap, gap), title))  # type: ignore[arg-type]
+        return Decoy(title, scene.sentence((scene.pick(options), gap, gap), title))  # type: ignore[arg-type]
 
 
 def _walk(scene: Scene, leg: Leg, at: str, leaf: Leaf | None) -> Walk:

@@ -114,7 +114,7 @@ class StoryWriter:
             steps=steps,
             answer=steps[-1].result,
             slot=slot,
-            decoy=Decoy(page.title, "", self._decoy()),
+            decoy=Decoy(page.title, self._decoy()),
             twin=self._twin(parts[0], ask, support, introduced) if _may_have_twin(parts, wording) else None,
             lookups=(page.title,),
         )
