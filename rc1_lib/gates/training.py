@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
+from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.records import Check, GateResult
 
 
@@ -56,11 +58,43 @@ def _least_steps(config: RunConfig) -> int:
 
 
 def penalty_gate(config: RunConfig) -> GateResult:
-    """Check that the over-clarification penalty is switched on and above 0."""
+    """Check that the over-clarification penalty is on, and that training's own reward takes exactly its price.
+
+    Two right episodes that differ only in the number of questions are rewarded as in training. No question is free, one
+    and two cost as much as configured, five no more than the cap, and needed ones nothing.
+    """
+    alpha, cap = config.overclar.alpha, config.overclar.cap
+    advice = "set use_overclar_penalty: true; if it is, the reward does not do what its settings say"
     checks = (
         equal("use_overclar_penalty", config.use_overclar_penalty, True, "set use_overclar_penalty: true"),
-        equal("alpha is positive", config.overclar.alpha > 0, True, "set overclar.alpha above 0 (0.07 is usual)"),
-        info("alpha", config.overclar.alpha),
-        info("cap", config.overclar.cap),
-    )
+        equal("alpha is positive", alpha > 0, True, "set overclar.alpha above 0 (0.07 is usual)"),
+        *(
+            equal(
+                f"price of {asked} needless questions", _price(config, asked, False),
+                _tidy(alpha * min(asked, cap)), advice,
+            )
+            for asked in (1, 2, 5)
+        ),
+        equal("price of 5 needed questions", _price(config, 5, True), 0.0, advice),
+        info("alpha", alpha),
+        info("cap", cap),
+    )  # fmt: skip
     return GateResult("overclar_penalty", checks)
+
+
+def _price(config: RunConfig, asked: int, needs: bool) -> float:
+    """Return by how much the reward of a right episode falls with so many questions."""
+
+    def reward(questions: int) -> float:
+        outcome = EpisodeOutcome(
+            status=EpisodeStatus.ANSWERED, answer="", right=True, needs=needs, obtained=needs, asked=questions,
+            off_target=0, turns=1, hops=0, tool_errors=0, malformed=0, tokens=0,
+        )  # fmt: skip
+        return reward_terms(outcome, "medium", RewardSettings.of(config), judged=1.0).total
+
+    return _tidy(reward(0) - reward(asked))
+
+
+def _tidy(price: float) -> float:
+    """Round away the last bits of a difference of sums."""
+    return round(price, 9)

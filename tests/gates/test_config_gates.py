@@ -85,12 +85,25 @@ def test_the_documented_trial_run_passes_and_reports_its_departure() -> None:
 
 
 def test_a_disabled_or_zero_penalty_fails() -> None:
-    assert failed(penalty_gate(open_run(workspace=PROJECT_ROOT, overrides=["use_overclar_penalty=false"]).config)) == {
-        "use_overclar_penalty"
-    }
-    assert failed(penalty_gate(open_run(workspace=PROJECT_ROOT, overrides=["overclar.alpha=0"]).config)) == {
-        "alpha is positive"
-    }
+    def failures(*overrides: str) -> set[str]:
+        return failed(penalty_gate(open_run(workspace=PROJECT_ROOT, overrides=overrides).config))
+
+    prices = {f"price of {asked} needless questions" for asked in (1, 2, 5)}
+    assert failures("use_overclar_penalty=false") == {"use_overclar_penalty", *prices}
+    assert failures("overclar.alpha=0") == {"alpha is positive"}
+
+
+def test_the_penalty_that_training_takes_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = open_run(workspace=PROJECT_ROOT, overrides=["overclar.alpha=0.2", "overclar.cap=2"]).config
+    priced = {check.name: check.value for check in penalty_gate(config).checks if check.name.startswith("price")}
+    assert list(priced.values()) == [0.2, 0.4, 0.4, 0.0]
+
+    # A reward that forgets the cap and the need is what this gate is there for.
+    def uncapped(c: int, needs: bool, *, alpha: float, cap: int) -> float:
+        return alpha * c
+
+    monkeypatch.setattr("rc1_lib.environment.rewards.over_clarification_penalty", uncapped)
+    assert failed(penalty_gate(config)) == {"price of 5 needless questions", "price of 5 needed questions"}
 
 
 def test_free_disk_equal_to_the_threshold_fails() -> None:
