@@ -82,18 +82,6 @@ class LengthGate(Section):
     """Maximum tokens of a dialogue."""
 
 
-class SemanticLeaks(Section):
-    """The search for shadow questions in other words, by a sentence-embedding model."""
-
-    model: Annotated[str, Field(min_length=1)] | None
-    """The model's folder in the workspace or the project, or its absolute path; null: no search, as every report of the
-    gate says."""
-    false_alarms: Annotated[float, Field(gt=0)]
-    """Expected number of false alarms in the whole pool; the bound on the cosine follows from it."""
-    min_found: Share
-    """Minimum share of paraphrases, in each language of the shadow set, that the model must recognise at that bound."""
-
-
 class LeakageGate(Section):
     """Thresholds of the leak gate."""
 
@@ -110,7 +98,6 @@ class LeakageGate(Section):
     """Maximum share of those words' weight in such a passage, if the row's own question has another wording."""
     max_kept_alike: Share
     """The same, if the row's own question is worded like the shadow question."""
-    semantic: SemanticLeaks
 
 
 class ConsistencyGate(Section):
