@@ -256,15 +256,9 @@ class JudgeAgreementGate(Section):
     min_labels: Positive
     """Minimum number of dialogues with a person's label; with fewer, the judge is uncalibrated."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)]
-    """Minimum kappa of the judge's score with people's labels; quadratic weights if labels are scores."""
-    min_corr: Annotated[float, Field(ge=-1, le=1)]
-    """Minimum rank correlation of the judge's score with people's labels."""
+    """Minimum kappa of the judge's verdicts with people's labels."""
     max_likeness: Share
-    """Maximum raw agreement or rank correlation of the labels with any overall score: annotators who never differ from
-    the judge have copied it."""
-    people_reach: Share
-    """The agreement, by the same figure, that two people reach; above it, `min_labels` dialogues need a second person's
-    label."""
+    """Maximum share of dialogues with the judge's own verdict: annotators who never differ from it have copied it."""
 
 
 class ShadowRunGate(Section):
