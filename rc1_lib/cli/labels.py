@@ -71,7 +71,7 @@ def agreement_table(report: Mapping[str, Any]) -> Table:
     ]
     numbers = ("value", "low", "high")
     dialogues, score = report["labels"]["dialogues"], report["judged_by"]["score"]
-    return table(f"the judge and people, {dialogues} dialogues, by the {score}", ("", *numbers), lines, numbers)
+    return table(f"{dialogues} dialogues, by the {score}", ("", *numbers), lines, numbers)
 
 
 def _number(value: float | None) -> str:

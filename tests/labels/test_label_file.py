@@ -65,6 +65,8 @@ def test_labels_are_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match=r"labels\.jsonl: exists and may have labels.*--out"):
         write_sheet(path, CHAT, 5, seed=1)
     assert path.read_text() == "mine"
+    with pytest.raises(RC1Error, match=r"found the file type '\.txt', expected \.jsonl or \.csv"):
+        write_sheet(path.with_suffix(".txt"), CHAT, 5, seed=1)
 
 
 def test_a_copy_of_a_dialogue_is_the_same_dialogue_and_has_the_first_ones_group(tmp_path: Path) -> None:
