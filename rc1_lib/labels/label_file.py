@@ -111,7 +111,8 @@ def read_labels(path: Path) -> LabelFile:
             raise RowError(f"{path}, line {line}: {error}") from None
         name = dialogue_sha256(dialogue)
         messages.setdefault(name, dialogue)
-        group = groups.setdefault(name, str(record.get("group") or name))
+        given = record.get("group")
+        group = groups.setdefault(name, name if given in (None, "") else str(given))
         rows.append({"dialogue": name, "group": group, "good": good})
     if not rows:
         raise RowError(f"{path}: no row has a label; write good or bad under 'label'")

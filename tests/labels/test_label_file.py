@@ -71,11 +71,11 @@ def test_labels_are_never_overwritten(tmp_path: Path) -> None:
 
 def test_a_copy_of_a_dialogue_is_the_same_dialogue_and_has_the_first_ones_group(tmp_path: Path) -> None:
     path = tmp_path / "labels.jsonl"
-    rows = [{"label": label, "group": group, "messages": SAID} for label, group in (("good", "a"), ("bad", "b"))]
+    rows = [{"label": label, "group": group, "messages": SAID} for label, group in (("good", 0), ("bad", "b"))]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = read_labels(path)
     assert len(found.messages) == 1
-    assert found.rows["group"].to_list() == ["a", "a"]
+    assert found.rows["group"].to_list() == ["0", "0"]
 
 
 @pytest.mark.parametrize(
