@@ -21,10 +21,10 @@ from scipy import optimize, stats
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.reward.bounded_least_squares import kkt_residual, solve
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.intervals import draw_counts, group_folds, group_numbers
 from rc1_lib.reward.rank_agreement import kendall_tau_b
+from rc1_lib.reward.weight_fit import kkt_residual, solve
 from rc1_lib.run import published_config
 
 Vector = NDArray[np.float64]

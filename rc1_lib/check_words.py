@@ -1,4 +1,4 @@
-"""Checks, gates and rounds in words: for terminals and notebooks, and as sentences for flows and reports."""
+"""Checks, gates and rounds in words: for terminals, and as sentences for flows and reports."""
 
 from __future__ import annotations
 

@@ -27,18 +27,10 @@ from rc1_lib.provenance.derived import Artifact, Described, Given
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
 from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
-from rc1_lib.workspace.artifacts import sha256_folder
 from rc1_lib.workspace.file_hashes import sha256_known
 
 CONFIG = Given("config", lambda run: str(run.config_path))
-SENTENCE_MODEL = Given(
-    "sentence_model",
-    lambda run: run.config.gates.leakage.semantic.model or "",
-    sha256_folder,
-    wanted=lambda run: run.config.gates.leakage.semantic.model is not None,
-    made_by="gates.leakage.semantic.model names the folder of a sentence-embedding model",
-)
-GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE, SENTENCE_MODEL)
+GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE)
 DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
 """Rows and their measurements: every preflight builds them if they are missing or out of date."""
 DERIVED: tuple[Artifact, ...] = (

@@ -1,11 +1,7 @@
-"""Fits weights of the criteria: to the outcomes of judged rows of the balanced pool, or to people's labels.
-
-The shadow set is never used. Only weights fitted to outcomes can come into force.
-"""
+"""Fits weights of the criteria to the outcomes of judged rows of the balanced pool; the shadow set is never used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,17 +9,14 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows
-from rc1_lib.calibration.labelled_rows import OLD, LabelledRows, scored_labels
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
-from rc1_lib.labels.label_file import LabelFile
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.provenance.derived import fingerprint
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
-from rc1_lib.reward.verdict_agreement import GOOD_AT
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 
@@ -45,10 +38,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
     config = run.config
     rows = calibration_rows(run)
     judged = judge(run, rows)
-    found = _fit(
-        run, judged.frame, dimensions(run), config.reward.old_weights,
-        target="solved", groups="source_id", weight=judged.frame["weight"],
-    )  # fmt: skip
+    found = _fit(run, judged.frame)
     scored = judged.frame.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
@@ -89,30 +79,21 @@ def calibration_rows(run: Run) -> pl.DataFrame:
     return rows.sample(min(chosen.n, rows.height), seed=chosen.seed, shuffle=True)
 
 
-def _fit(
-    run: Run,
-    frame: pl.DataFrame,
-    names: tuple[str, ...],
-    prior: Mapping[str, float],
-    *,
-    target: str,
-    groups: str,
-    weight: pl.Series,
-) -> Calibration:
-    """Fit weights of the criteria `names` to a column; rows of one group stay together."""
-    config = run.config
+def _fit(run: Run, frame: pl.DataFrame) -> Calibration:
+    """Fit weights of the criteria to success; rows about one source question stay together."""
+    config, names = run.config, dimensions(run)
     return calibrate_weights(
         frame.select(names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
-        frame[target].cast(pl.Float64).to_numpy(),
-        frame[groups].to_numpy().astype(np.str_),
+        frame["solved"].cast(pl.Float64).to_numpy(),
+        frame["source_id"].to_numpy().astype(np.str_),
         names=names,
-        prior=prior,
+        prior=config.reward.old_weights,
         l2=config.calibration.l2,
         max_weight=config.gates.weights.max_weight,
         cv=config.calibration.cv,
         boot=config.calibration.boot,
         seed=config.calibration.seed,
-        row_weights=weight.to_numpy(),
+        row_weights=frame["weight"].to_numpy(),
         corr_floor=config.gates.shared.corr_floor,
         confidence=config.gates.shared.confidence,
         progress=lambda done, total: report_progress(STAGE, done, total),
@@ -135,51 +116,3 @@ def _draw(run: Run, name: str, found: Calibration) -> dict[str, str]:
     }
     plots.weights(run.workspace.path(file), drawn, cap=run.config.gates.weights.max_weight, caption=shown)
     return {"weights": file}
-
-
-def label_calib(run: Run, file: LabelFile) -> GateReport:
-    """Fit weights to labelled dialogues, with folds and resamples by group, and check them like any calibration.
-
-    The target is the person's label. Each dialogue counts once, or less if its scores are unstable. The prior is the
-    old weights if the criteria are the judge's, else equal weights.
-
-    Raises:
-        RC1Error: when the judge cannot be asked, or there are too few dialogues or groups.
-    """
-    rows = scored_labels(run, file)
-    labelled = rows.labelled()
-    unstable = pl.when(pl.col("unstable").fill_null(False)).then(run.config.reward.unstable_weight).otherwise(1.0)
-    weight = labelled.select(pl.col("share") * unstable).to_series()
-    found = _fit(run, labelled, rows.names, _prior(rows), target="label", groups="group", weight=weight)
-    whole = labelled.filter("scored").group_by("dialogue").agg(good=pl.col("label").mean() >= GOOD_AT)
-    good = int(whole["good"].sum())
-    dialogues = labelled["dialogue"].n_unique()
-    gate = calibration_gate(
-        found, whole.height / dialogues, (good, whole.height - good), run.config.gates.calibration,
-        run.config.gates.weights, run.config.gates.shared,
-    )  # fmt: skip
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, rows.models, rows.test_double)))
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
-    body = {
-        "weights": dict(found.weights),
-        "old_weights": _prior(rows),
-        "judge": dict(rows.judge),
-        "labels": {
-            "path": run.workspace.name(file.path),
-            "rows": labelled.height,
-            "dialogues": dialogues,
-            "groups": labelled["group"].n_unique(),
-        },
-        "settings": run.config.calibration.model_dump(mode="json", exclude={"n"}),
-        "max_weight": run.config.gates.weights.max_weight,
-        "scoring": rows.summary(),
-        "names": list(found.names),
-        "calibration": found.to_dict(),
-    }
-    return write_report(run, f"reports/label_calibration_{stamp}.json", gate, body, {})
-
-
-def _prior(rows: LabelledRows) -> dict[str, float]:
-    if OLD in rows.overall:
-        return dict(rows.overall[OLD])
-    return dict.fromkeys(rows.names, 1 / len(rows.names))

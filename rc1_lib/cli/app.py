@@ -113,7 +113,8 @@ for _panel, _commands in {
         ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
         ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
         ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
-        ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels labels.jsonl"),
+        ("label", labels.label, "rc1 label --n 100 --out data/judge/labels.csv"),
+        ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels data/judge/labels.csv"),
     ),
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
@@ -126,7 +127,6 @@ command(
 command(
     app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False, trains=True
 )  # fmt: skip
-command(app, "label", labels.label, "rc1 label --annotator ada --n 100", panel="The judge", without=("as_json",))
 command(
     app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run",
     anywhere=True,

@@ -84,42 +84,28 @@ def release(
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Sign the package with this private key (ed25519, PEM).")
     ] = None,
-    model_signature: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="KEY",
-            help="Sign every policy in the package with this private key (elliptic curve, PEM). The OpenSSF model "
-            "signatures are written next to the package (extra `model-signing`).",
-        ),
-    ] = None,
     seed: Seed = None,
 ) -> int:
     """Pack what others need to check and repeat a run; this needs its ticket and an evaluation that passed.
 
     Give the same flags as to the preflight that issued the ticket. The same inputs give the same bytes.
     """
-    from rc1_lib.extras.model_signing import check_model_key, sign_models
     from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report.page import write_page
 
     run = session.open({"pool.seed": seed})
     key = None if sign is None else read_key(sign)
-    if model_signature is not None:
-        check_model_key(model_signature)
     ready = check_ready(run)
     page = write_page(run)
     package = write_package(ready, key, (page.path, *page.slides))
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    signed = [] if model_signature is None else sign_models(place, model_signature)
-    session.show(*(f"model signature: {path}" for path in signed))
     following = f"next, where it is received: {shlex.join(['rc1', 'verify', str(place)])}"
     words, report = f"package of {package.files} files", run.workspace.path(page.path)
     ending = Ending("done", words, report=report, following=following)
-    signatures = [run.workspace.name(path) for path in signed]
-    return end(session, ending, {"exit_code": 0, **asdict(package), "model_signatures": signatures})
+    return end(session, ending, {"exit_code": 0, **asdict(package)})
 
 
 def verify(
@@ -128,22 +114,12 @@ def verify(
     key: Annotated[
         Path | None, typer.Option(metavar="PUBLIC", help="Require a signature by this public key (ed25519, PEM).")
     ] = None,
-    model_key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PUBLIC",
-            help="Require, next to the package, an OpenSSF signature of every policy by this public key (elliptic "
-            "curve, PEM; extra `model-signing`).",
-        ),
-    ] = None,
 ) -> int:
     """Check every byte of a package that `rc1 release` wrote, without unpacking it, and name what differs.
 
     It needs no network and no workspace. The file rc1_lib/release/verifier.py does the same on its own, with only
-    Python installed. With --model-key, the policies of an intact package are copied to a temporary folder, where the
-    signing library reads them.
+    Python installed.
     """
-    from rc1_lib.extras.model_signing import model_faults
     from rc1_lib.release import verifier
     from rc1_lib.workspace.input_files import read_regular
 
@@ -156,9 +132,6 @@ def verify(
     except verifier.NotAPackage as refusal:
         raise RC1Error(f"{package}: {refusal}") from None
     session.show(*verifier.verdict_lines(found))
-    if model_key is not None and not found.problems:
-        found.problems += (faults := model_faults(package, model_key))
-        session.show(*(faults or ["every policy in it has a valid signature"]))
     count = len(found.problems)
     failures = [Failure(problem, _ANOTHER) for problem in found.problems]
     words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"

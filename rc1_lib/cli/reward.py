@@ -12,7 +12,6 @@ from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
 from rc1_lib.cli.endings import Ending, again, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
-from rc1_lib.cli.labels import Dimensions, GroupKey, LabelKey, ScaleOption, calibrate_on_labels
 from rc1_lib.cli.options import Rebuild, Verbose
 from rc1_lib.cli.plan import preflight_cost_agreed
 from rc1_lib.cli.preflight import Build, revocation
@@ -37,23 +36,10 @@ def weight_calib(
     seed: Annotated[int | None, typer.Option(help="Seed of rows, folds and bootstrap (calibration.seed).")] = None,
     n: Annotated[int | None, typer.Option(help="Rows of the balanced pool to judge (calibration.n).")] = None,
     rebuild: Rebuild = False,
-    labels: Annotated[
-        Path | None,
-        typer.Option(help="Instead, fit weights to dialogues that people labelled, and only report them."),
-    ] = None,
-    label: LabelKey = "label",
-    group: GroupKey = "group",
-    dimensions: Dimensions = None,
-    scale: ScaleOption = None,
 ) -> int:
     """Fit the weights of the calibrated reward, and write them if their gate passes."""
     keys = {"cv": cv, "boot": boot, "l2": l2, "seed": seed, "n": n}
-    given = session.given(labels)
     run = session.open({f"calibration.{name}": value for name, value in keys.items()})
-    if given is not None:
-        if n is not None or rebuild:
-            raise ConfigError("--labels: --n and --rebuild apply to the balanced pool; leave them out")
-        return calibrate_on_labels(session, run, given, {"label": label, "group": group}, dimensions, scale)
     from rc1_lib.calibration.stages import BY_NAME, check_overwriting, evaluate_here, run_stages
 
     check_overwriting(run, rebuild=rebuild)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from rc1_lib.config.addresses import read_address
-from rc1_lib.config.values import Positive, Section, Seed, Share, WrittenPath, ordered, rising, sums_to_one
+from rc1_lib.config.values import Positive, Section, Seed, Share, WrittenPath, ordered, sums_to_one
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Rule
 
@@ -126,9 +126,7 @@ class Labels(Section):
     """People's labels, with which the judge must agree."""
 
     path: WrittenPath
-    """The file that `rc1 label` writes and the gate `judge_agreement` reads."""
-    scale: Annotated[tuple[float, float], AfterValidator(rising)] | None
-    """The worst and the best score; null if people give verdicts, or scores from 0 to 1."""
+    """The sheet that `rc1 label` writes and the gate `judge_agreement` reads, `.jsonl` or `.csv`."""
 
 
 class Judge(Section):

@@ -82,18 +82,6 @@ class LengthGate(Section):
     """Maximum tokens of a dialogue."""
 
 
-class SemanticLeaks(Section):
-    """The search for shadow questions in other words, by a sentence-embedding model."""
-
-    model: Annotated[str, Field(min_length=1)] | None
-    """The model's folder in the workspace or the project, or its absolute path; null: no search, as every report of the
-    gate says."""
-    false_alarms: Annotated[float, Field(gt=0)]
-    """Expected number of false alarms in the whole pool; the bound on the cosine follows from it."""
-    min_found: Share
-    """Minimum share of paraphrases, in each language of the shadow set, that the model must recognise at that bound."""
-
-
 class LeakageGate(Section):
     """Thresholds of the leak gate."""
 
@@ -110,7 +98,6 @@ class LeakageGate(Section):
     """Maximum share of those words' weight in such a passage, if the row's own question has another wording."""
     max_kept_alike: Share
     """The same, if the row's own question is worded like the shadow question."""
-    semantic: SemanticLeaks
 
 
 class ConsistencyGate(Section):
@@ -269,15 +256,9 @@ class JudgeAgreementGate(Section):
     min_labels: Positive
     """Minimum number of dialogues with a person's label; with fewer, the judge is uncalibrated."""
     min_kappa: Annotated[float, Field(ge=-1, le=1)]
-    """Minimum kappa of the judge's score with people's labels; quadratic weights if labels are scores."""
-    min_corr: Annotated[float, Field(ge=-1, le=1)]
-    """Minimum rank correlation of the judge's score with people's labels."""
+    """Minimum kappa of the judge's verdicts with people's labels."""
     max_likeness: Share
-    """Maximum raw agreement or rank correlation of the labels with any overall score: annotators who never differ from
-    the judge have copied it."""
-    people_reach: Share
-    """The agreement, by the same figure, that two people reach; above it, `min_labels` dialogues need a second person's
-    label."""
+    """Maximum share of dialogues with the judge's own verdict: annotators who never differ from it have copied it."""
 
 
 class ShadowRunGate(Section):

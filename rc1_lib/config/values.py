@@ -36,13 +36,6 @@ def ordered(bounds: tuple[Value, Value]) -> tuple[Value, Value]:
     return bounds
 
 
-def rising(bounds: tuple[float, float]) -> tuple[float, float]:
-    """Return the bounds; raises `ValueError` if the first is not below the second."""
-    if not bounds[0] < bounds[1]:
-        raise ValueError(f"found [{bounds[0]:g}, {bounds[1]:g}], expected two numbers, the smaller one first")
-    return bounds
-
-
 def _known_task(task: str) -> str:
     if task not in task_names():
         raise ValueError(unknown_task(task))

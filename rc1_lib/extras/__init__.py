@@ -4,9 +4,6 @@
 |---|---|---|
 | `adapters` | the judge as a reward function for TRL and verl | |
 | `base_builder` | builds the bundled tiny model | `train` |
-| `model_signing` | signs a release's weights with OpenSSF model signing | `model-signing` |
-| `notebook` | functions and tables for notebooks | |
-| `semantic` | finds reworded leaks with a sentence-embedding model | `semantic` |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
 | `vllm` | sampling with a vLLM server | `train` |
 | `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |

@@ -144,7 +144,7 @@ def preflight_stages(
     labels = Evidence(run).path("labels")
     if rounds and "judge_agreement" not in waived and labels.exists():
         with suppress(RC1Error):  # an unreadable file costs nothing; its gate reports it
-            labelled = read_labels(labels, scale=run.config.judge.labels.scale).messages.values()
+            labelled = read_labels(labels).messages.values()
             found.append(own.stage("judge_agreement", labelled))
     return found
 

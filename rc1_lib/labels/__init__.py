@@ -1,1 +1,1 @@
-"""Dialogues labelled by people: reads label files, and asks for labels in the terminal."""
+"""Dialogues labelled by people: the sheet that they fill in, and their labels."""

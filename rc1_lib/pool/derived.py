@@ -24,7 +24,7 @@ def _settings(part: Part, run: Run) -> dict[str, Any]:
         "sources": config.sources.model_dump(mode="json"),
         "pool": config.pool.model_dump(mode="json", exclude={"workers"}),
         "shadow": config.shadow.model_dump(mode="json"),
-        "leakage": config.gates.leakage.model_dump(mode="json", exclude={"semantic"}),
+        "leakage": config.gates.leakage.model_dump(mode="json"),
         "length": config.gates.length.model_dump(mode="json"),
         "difficulty": config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"}),
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
 from rc1_lib.calibration.judged_rows import dimensions, double_checks, reported_double
@@ -12,10 +11,10 @@ from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
-from rc1_lib.checks import equal, info
+from rc1_lib.checks import equal
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import DATA, SENTENCE_MODEL, Evidence, described
+from rc1_lib.evidence import DATA, Evidence, described
 from rc1_lib.gates.answer_rule import answer_rule_gate
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -43,7 +42,6 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT, sha256_tree
 from rc1_lib.workspace.file_hashes import stamps
 
 Round = int
-NOT_LOOKED_FOR = "not looked for; gates.leakage.semantic.model names what finds them"
 NIGHTLY: Round = 0
 """Gates that run only in the nightly, after both rounds."""
 
@@ -107,12 +105,7 @@ def _leakage(evidence: Evidence, _: Round) -> GateResult:
     packs = [load_pack(evidence.path(name)) for name in ("templates", "reference_templates")]
     literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
     rows, shadow, limits = evidence.rows("pool"), evidence.rows("shadow"), evidence.run.config.gates.leakage
-    result = leakage_gate(rows, shadow, limits, literals, _tasks(evidence))
-    if limits.semantic.model is None:
-        return replace(result, checks=(*result.checks, info("leaks in other words", NOT_LOOKED_FOR)))
-    semantic = import_module("rc1_lib.extras.semantic.leaks")  # an extra, needed only if a model is named
-    checks, found = semantic.leaks_in_other_words(rows, shadow, limits.semantic, evidence.path(SENTENCE_MODEL.name))
-    return replace(result, checks=(*result.checks, *checks), offenders=(*result.offenders, *found))
+    return leakage_gate(rows, shadow, limits, literals, _tasks(evidence))
 
 
 def consistency(evidence: Evidence, names: Sequence[str]) -> GateResult:
@@ -211,8 +204,7 @@ PREFLIGHT: tuple[GateSpec, ...] = (
         lambda e, _: duplicates_gate(e.rows("pool"), e.run.config.gates.duplicates, _tasks(e)),
     ),
     GateSpec(
-        "leakage", "is the shadow set unseen",
-        ("pool", "shadow", "templates", "reference_templates", SENTENCE_MODEL.name), _leakage,
+        "leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _leakage,
     ),
     GateSpec(
         "consistency", "is what the rows say true", ("pool", "shadow", "takes", "templates"),

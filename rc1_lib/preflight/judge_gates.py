@@ -99,13 +99,8 @@ def stability(evidence: Evidence) -> GateResult:
 
 
 def agreement(evidence: Evidence) -> GateResult:
-    """Have the judge score the dialogues that people labelled, and compare; scores in the file do not count.
-
-    Without its dialogue, a labelled score counts if it names the current model version and instructions.
-    """
-    run = evidence.run
-    file = read_labels(evidence.path("labels"), scale=run.config.judge.labels.scale)
-    return judge_agreement(run, file, judge_again=True).gate
+    """Have the judge score the dialogues that people labelled, and compare."""
+    return judge_agreement(evidence.run, read_labels(evidence.path("labels"))).gate
 
 
 @contextmanager

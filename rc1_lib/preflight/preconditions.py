@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
@@ -128,10 +126,6 @@ def check_can_issue(run: Run) -> None:
         RC1Error: says what to change.
     """
     check_base(run)
-    if run.config.gates.leakage.semantic.model is not None:
-        from rc1_lib.evidence import SENTENCE_MODEL  # its import takes a second
-
-        import_module("rc1_lib.extras.semantic.sentence_model").check_folder(SENTENCE_MODEL.path(run))
     check_can_sign(run)
 
 

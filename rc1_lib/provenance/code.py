@@ -25,7 +25,7 @@ from rc1_lib.workspace.artifacts import CODE_ROOT, PROJECT_ROOT
 from rc1_lib.workspace.file_hashes import sha256_file
 
 PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
-_LIBRARIES = ("daqp", "numpy", "pandera", "polars", "pydantic", "rensa", "scipy", *TRAINING)
+_LIBRARIES = ("numpy", "pandera", "polars", "pydantic", "rensa", "scipy", *TRAINING)
 """Libraries whose versions affect measured values or learned weights as much as our own source does."""
 
 

@@ -11,13 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.reward.bounded_least_squares import (
-    CalibrationRows,
-    GroupSums,
-    Solution,
-    solve,
-    usable_rows,
-)
 from rc1_lib.reward.intervals import Interval, draw_counts, group_folds, percentile_interval
 from rc1_lib.reward.rank_agreement import (
     drop_pct,
@@ -27,6 +20,13 @@ from rc1_lib.reward.rank_agreement import (
     places,
     rank_correlation,
     without_rounding_noise,
+)
+from rc1_lib.reward.weight_fit import (
+    CalibrationRows,
+    GroupSums,
+    Solution,
+    solve,
+    usable_rows,
 )
 
 Vector = NDArray[np.float64]
@@ -59,7 +59,7 @@ class Calibration:
     weights: dict[str, float]
     """Fitted on all usable rows."""
     kkt_residual: float
-    """Distance of `weights` from the optimality conditions of their problem."""
+    """Distance of `weights` from the optimum; see `rc1_lib.reward.weight_fit.kkt_residual`."""
     refits_kkt_residual: float
     """The largest such distance over all fits of folds and resamples."""
     rows: int

@@ -48,7 +48,6 @@ FLAGS = (
     BadInput("one seed and all seeds", "train --seed 1 --all-seeds", "give one of them"),
     BadInput("a pilot longer than the training", "plan --pilot-steps 9 --set steps=8", "give a number from 2 to 8"),
     BadInput("an argument that is not UTF-8", "config show --set base_model=\udcff", "is not valid UTF-8"),
-    BadInput("labels, and how many rows", "weight-calib --labels a.csv --n 3", "apply to the balanced pool"),
     BadInput("no threads for polars", "config show", "found 0, expected 1 or more",
              environment={"POLARS_MAX_THREADS": "0"}),
 )  # fmt: skip
@@ -209,13 +208,11 @@ ROWS = (
     BadInput("a dialogue in which no assistant speaks", "score --in {w}/rows.jsonl", "no message is the assistant's",
              dialogue(message(role="narrator"))),
     BadInput("no dialogues at all", "score --in {w}/rows.jsonl", "rows.jsonl", file("rows.jsonl")),
-    BadInput("labels without a dialogue", "judge-agreement --labels {w}/people.csv", "line 2: found no 'messages'",
-             file("people.csv", "id,verdict\nx,good\n")),
+    BadInput("labels without a dialogue", "judge-agreement --labels {w}/people.csv", "line 1: found no column messages",
+             file("people.csv", "id,label\nx,good\n")),
     BadInput("labels without a line", "judge-agreement --labels {w}/people.csv", "people.csv", file("people.csv")),
-    BadInput("a table to be labelled that holds no dialogue", "label --in {w}/scored.csv",
-             "has no dialogues", file("scored.csv", "id,dimensions.a\nx,0.5\n")),
-    BadInput("labels to be written as CSV", "label --in {w}/rows.jsonl --out labels.csv", "expected a .jsonl file",
-             dialogue(message())),
+    BadInput("labels in words of one's own", "judge-agreement --labels {w}/people.csv", "'label' is 'fine'",
+             file("people.csv", "label,messages\nfine,[]\n")),
 )  # fmt: skip
 EVIDENCE = (
     BadInput("no ticket", "train", "there is no ticket; run `rc1 preflight`"),

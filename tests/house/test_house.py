@@ -38,7 +38,7 @@ def test_mypy_strict_finds_nothing() -> None:
 CHECKED = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
 # fmt: off
 UNTYPED = {
-    "daqp", "datasets", "distributed", "mlflow", "model_signing", "openenv", "prefect_dask", "rensa", "verifiers",
+    "datasets", "distributed", "mlflow", "openenv", "prefect_dask", "rensa", "verifiers",
     "wandb", "xllamacpp",
 }
 # fmt: on

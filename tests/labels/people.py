@@ -28,19 +28,24 @@ def old_scores(run: Run) -> list[float]:
     ]
 
 
-def labelled(run: Run, label: Callable[[float, np.random.Generator], object], n: int = 100) -> list[dict[str, Any]]:
-    """The first dialogues of the shadow set as rows of a label file; `label` maps a baseline reward to a label."""
+def labelled(run: Run, good: Callable[[float, np.random.Generator], bool], n: int = 100) -> list[dict[str, Any]]:
+    """The first dialogues of the shadow set as rows of a label file; `good` judges a baseline reward."""
     rng = np.random.default_rng(0)
     rows = rows_of(run, SHADOW).head(n)
     parts = zip(rows["messages"].to_list(), rows["source_id"], old_scores(run), strict=False)
     return [
-        {"messages": dialogue_of([], messages, "a row"), "group": group, "label": label(score, rng)}
+        {"messages": dialogue_of([], messages, "a row"), "group": group, "label": said(good(score, rng))}
         for messages, group, score in parts
     ]
 
 
+def said(good: bool) -> str:
+    """The label of a verdict."""
+    return "good" if good else "bad"
+
+
 def fair(score: float, rng: np.random.Generator) -> bool:
-    """A label that differs from the judge's in one dialogue of ten."""
+    """A verdict that differs from the judge's in one dialogue of ten."""
     return bool((score >= CUT) ^ (rng.random() < 0.1))
 
 

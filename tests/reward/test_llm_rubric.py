@@ -9,9 +9,6 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from rc1_lib.calibration.judge_agreement import judge_agreement
-from rc1_lib.calibration.weight_calib import label_calib
-from rc1_lib.labels.label_file import read_labels
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.intervals import Interval, bootstrap, group_folds, group_numbers
 from rc1_lib.reward.rank_agreement import (
@@ -21,7 +18,7 @@ from rc1_lib.reward.rank_agreement import (
     spearman,
     without_rounding_noise,
 )
-from rc1_lib.run import open_run, published_config
+from rc1_lib.run import published_config
 
 Vector = NDArray[np.float64]
 QUESTIONS = tuple(f"Q{number}" for number in range(1, 9))
@@ -147,27 +144,3 @@ def test_shuffled_labels_give_no_gain(rated: pl.DataFrame) -> None:
     shuffled = np.random.default_rng(0).permutation(rated["target"].to_numpy())
     found = calibrated(rated, SETTINGS.l2, shuffled)
     assert not found.intervals["spearman_gain_vs_equal"].clears(">=", 0)
-
-
-def test_the_rows_as_a_label_file_give_the_same_result(shared_data: Path, rated: pl.DataFrame, tmp_path: Path) -> None:
-    """With texts as groups, calibrated weights gain, and neither the judge nor people agree with people."""
-    folder = shared_data / "llm_rubric" / "synth_data"
-    people = pl.read_csv(folder / "human_judges_synth_all_FIXED_ANON.tsv", separator="\t").filter(pl.col("Q0") > 0)
-    table = rated.select(
-        *(pl.col(question).alias(f"dimensions.{question}") for question in QUESTIONS), id="text_id"
-    ).with_columns(label=people["Q0"], annotator=people["annotator_id"])
-    table.write_csv(tmp_path / "llm_rubric.tsv", separator="\t")
-    file = read_labels(tmp_path / "llm_rubric.tsv", scale=(1.0, 4.0))
-    run = open_run(profile="local", workspace=tmp_path / "w")
-    found = label_calib(run, file).body
-    assert (found["labels"]["rows"], found["labels"]["dialogues"]) == (735, 248)
-    assert (found["calibration"]["rows"], found["calibration"]["groups"]) == (662, 223)
-    medians = found["calibration"]["median_spearman"]
-    assert medians["equal"] < 0.1 < medians["calibrated"] < 0.3
-    assert found["calibration"]["intervals"]["spearman_gain_vs_equal"]["low"] > 0
-    agreement = judge_agreement(run, file)
-    kappa = agreement.body["agreement"][0]["figures"]["kappa"]
-    assert kappa["high"] < 0.05
-    assert agreement.body["people_among_themselves"] < 0.2
-    failures = {check.name for check in agreement.gate.failures}
-    assert failures == {"scored, share", "kappa with people", "rank correlation with people"}

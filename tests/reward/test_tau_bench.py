@@ -102,7 +102,7 @@ def test_the_rubric_agrees_no_better_than_chance_and_fails_the_gate(
     """The label is the benchmark's verdict on the final state; trials of one task are one group."""
     source = json.loads((shared_data / "tau_bench" / "gpt-4o-airline.json").read_bytes())
     rows = [
-        {"messages": messages, "label": row["reward"], "group": row["task_id"]}
+        {"messages": messages, "label": "good" if row["reward"] else "bad", "group": row["task_id"]}
         for messages, row in zip(dialogues, source, strict=True)
     ]
     path = tmp_path / "tau.jsonl"
@@ -110,7 +110,6 @@ def test_the_rubric_agrees_no_better_than_chance_and_fails_the_gate(
     run = open_run(profile="local", workspace=tmp_path / "w", overrides=["gates.shared.resamples=200"])
     found = judge_agreement(run, read_labels(path))
     assert (found.body["labels"]["dialogues"], found.body["labels"]["groups"]) == (200, 50)
-    figures = found.body["agreement"][0]["figures"]
+    figures = found.body["agreement"]
     assert figures["agreement"]["value"] > 0.5 > abs(figures["kappa"]["value"]) + 0.4
-    assert figures["rank correlation"]["value"] < 0.15
-    assert {check.name for check in found.gate.failures} == {"kappa with people", "rank correlation with people"}
+    assert {check.name for check in found.gate.failures} == {"kappa with people"}

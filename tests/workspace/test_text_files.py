@@ -76,6 +76,9 @@ def contents(evidence: Evidence) -> dict[str, bytes]:
     rows = evidence.path("pool").read_bytes().splitlines(keepends=True)
     chosen = b"".join([row for row in rows if b'"task":"gsm8k"' in row][:3])
     labels = [{"messages": [*DIALOGUE, {"role": "assistant", "content": str(n)}], "label": "good"} for n in range(2)]
+    table = "label,group,messages\n" + "".join(
+        f'{row["label"]},ä,"{json.dumps(row["messages"]).replace(chr(34), chr(34) * 2)}"\n' for row in labels
+    )
     body = {"pack": "p", "kind": "maths", "lang": "en", "templates": [template()]}
     return {
         "sources": lines(STORY),
@@ -85,7 +88,7 @@ def contents(evidence: Evidence) -> dict[str, bytes]:
         "train_local": lines({"input": "zwölf?", "output": "12"}, {"input": "b", "output": "c"}),
         "templates": json.dumps(body, indent=1).encode(),
         "labels": lines(*labels),
-        "labels as a table": "id,label,dimensions.a\nä,good,0.5\nb,bad,0.25\n".encode(),
+        "labels as a table": table.encode(),
         "a configuration": "a: ö\nb:\n  c: 1\n".encode(),
     }
 
@@ -102,10 +105,7 @@ def test_a_reader_gives_the_same_result_for_each_encoding(
     plain = read(path)
     path.write_bytes(ENCODINGS[encoding](contents[reader]))
     found = read(path)
-    if reader.startswith("labels"):
-        assert [(row["line"], row["label"]) for row in found] == [(row["line"], row["label"]) for row in plain]  # type: ignore[attr-defined]
-    else:
-        assert found == plain
+    assert found == plain
 
 
 @pytest.mark.parametrize("form", UNREADABLE)

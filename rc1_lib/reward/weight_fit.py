@@ -1,4 +1,4 @@
-"""The least-squares problem of the weights: its checked rows, their sums by group, and its exact, bounded solution.
+"""The least-squares problem of the weights: its checked rows, their sums by group, and its bounded solution.
 
 Minimise over w: w·G·w - 2 c·w + l2 ||w - prior||², subject to 0 <= w <= max_weight and Σw = 1. Here G is the weighted
 mean of x·xᵀ and c the weighted mean of x·y: the first two terms are the mean squared error of x·w, up to a constant.
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import daqp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq, lsq_linear
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.reward.intervals import group_numbers
@@ -20,16 +20,13 @@ from rc1_lib.reward.intervals import group_numbers
 Vector = NDArray[np.float64]
 _ROUNDING = 1e-12
 """Differences below this are rounding errors."""
-_AT_BOUND = 1e-9
-"""The distance within which the solver's answer counts as on a bound; the refinement corrects a wrong guess."""
-_REFINEMENTS = 20
-"""Most corrections of the set of weights held at a bound. Nearly always the first one changes nothing."""
-_EQUALITY = 5
-"""DAQP's mark of an equality."""
-_PROXIMAL_WEIGHT = 1e-3
-"""Weight of DAQP's proximal term; the Hessian's entries are of order 1. It does not move the optimum."""
-_OPTIMAL = 1
-"""DAQP's status for an optimum."""
+_SINGULAR = 1e-15
+"""Share of the largest eigenvalue below which a direction counts as one that the rows do not determine."""
+_SUM = 100.0
+"""Weight of the row of the sum; the other rows are of order 1. It does not move the optimum."""
+_ROUNDS, _STEPS = 30, 100
+"""Most corrections of the sum, of which two or three are needed, and most active-set steps for each criterion."""
+_TOLERANCE = 1e-15
 
 
 @dataclass(frozen=True)
@@ -148,35 +145,19 @@ def usable_rows(
 
 @dataclass(frozen=True)
 class Solution:
-    """Weights that solve the problem, and how far they are from its optimality conditions."""
+    """Weights that solve the problem, and how far they are from its optimum."""
 
     weights: Vector
-    """Shape (d,): within the bounds, summing to 1, both to rounding."""
+    """Shape (d,): within the bounds, summing to 1 to rounding."""
     kkt_residual: float
-    """Largest absolute violation of any of the Karush-Kuhn-Tucker conditions; see `kkt_residual`."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The numbers of one problem; the top of this file states the objective."""
-
-    hessian: Vector
-    """Shape (d, d): 2 (G + l2 I)."""
-    linear: Vector
-    """Shape (d,): -2 (c + l2 prior)."""
-    max_weight: float
-
-    def gradient(self, weights: Vector) -> Vector:
-        """Return the derivative of the objective at `weights`."""
-        return self.hessian @ weights + self.linear
+    """See `kkt_residual`."""
 
 
 def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight: float) -> Solution:
-    """Solve the problem exactly; if many weights are optimal (singular gram, no l2), return one of them.
+    """Solve the problem; if many weights are optimal (singular gram, no l2), return one of them.
 
-    DAQP (Arnström, Bemporad, Axehill, "A dual active-set solver for embedded quadratic programming using recursive LDLᵀ
-    updates", 2022) says which weights are held at a bound; the others then solve a linear system, which makes the
-    conditions hold to rounding instead of to a solver's tolerance.
+    SciPy's active-set method finds which weights are held at a bound. It knows no sum, so the sum is one more row of
+    the least squares, whose target is moved until the weights meet it (the method of multipliers).
 
     Args:
         gram: shape (d, d), weighted mean of x·xᵀ.
@@ -195,104 +176,34 @@ def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight:
         )
     if l2 < 0 or not all(np.isfinite(part).all() for part in (gram, moment, prior)):
         raise RC1Error(f"cannot solve for the weights: all sums must be finite and l2 at least 0, found l2 {l2:g}")
-    problem = Problem(2 * (gram + l2 * np.eye(d)), -2 * (moment + l2 * prior), max_weight)
-    start = _first_answer(problem)
-    at_zero, at_top = start <= _AT_BOUND, start >= max_weight - _AT_BOUND
-    snapped = np.where(at_zero, 0.0, np.where(at_top, max_weight, start))
-    best = Solution(snapped, _residual(problem, snapped))
-    for _ in range(_REFINEMENTS):
-        weights, slope = _with_bounds_held(problem, start, at_zero, at_top)
-        residual = _residual(problem, np.clip(weights, 0, max_weight))
-        if residual < best.kkt_residual:
-            best = Solution(np.clip(weights, 0, max_weight), residual)
-        # A primal-dual active-set step (Hintermüller, Ito, Kunisch 2003): hold weights that would leave the bounds, and
-        # free those that are held although moving them inwards would lower the objective.
-        zero_now, top_now = weights - slope < -_ROUNDING, weights - slope > max_weight + _ROUNDING
-        if (zero_now == at_zero).all() and (top_now == at_top).all():
+    values, vectors = np.linalg.eigh(gram + l2 * np.eye(d))
+    known = values > _SINGULAR * max(float(values[-1]), _SINGULAR)
+    roots, directions = np.sqrt(values[known]), vectors.T[known]
+    rows = np.vstack([roots[:, None] * directions, np.full(d, _SUM)])
+    target = np.append(directions @ (moment + l2 * prior) / roots, _SUM)
+    for _ in range(_ROUNDS):
+        found = lsq_linear(rows, target, bounds=(0, max_weight), method="bvls", tol=_TOLERANCE, max_iter=_STEPS * d)
+        missing = 1 - float(found.x.sum())
+        if abs(missing) < _TOLERANCE:
             break
-        at_zero, at_top = zero_now, top_now
-    return best
+        target[-1] += _SUM * missing
+    weights: Vector = np.clip(found.x, 0, max_weight)
+    return Solution(weights, kkt_residual(weights, gram, moment, prior, l2=l2, max_weight=max_weight))
 
 
 def kkt_residual(
     weights: Vector, gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight: float
 ) -> float:
-    """Return the largest absolute violation of the optimality conditions at `weights`.
+    """Return the largest change of a weight by one step down the gradient and back into the bounds and the sum.
 
-    The conditions: stationarity (the gradient of the Lagrangian is 0), primal feasibility (bounds and sum), dual
-    feasibility (no multiplier of a bound is negative) and complementarity (a multiplier is 0 unless its bound is met).
-    The problem is convex, so weights with residual 0 are optimal.
+    The problem is convex, so the weights are optimal exactly if the step changes nothing: that is another way to write
+    the Karush-Kuhn-Tucker conditions.
     """
-    identity = np.eye(len(weights))
-    return _residual(Problem(2 * (gram + l2 * identity), -2 * (moment + l2 * prior), max_weight), weights)
+    step = weights - 2 * (gram @ weights - moment + l2 * (weights - prior))
 
+    def excess(shift: float) -> float:
+        return float(np.clip(step - shift, 0, max_weight).sum()) - 1
 
-def _first_answer(problem: Problem) -> Vector:
-    d = len(problem.linear)
-    sense = np.zeros(d + 1, np.int32)
-    sense[d] = _EQUALITY
-    weights, _, status, _ = daqp.solve(
-        problem.hessian,
-        problem.linear,
-        np.ones((1, d)),
-        np.append(np.full(d, problem.max_weight), 1.0),
-        np.append(np.zeros(d), 1.0),
-        sense,
-        primal_tol=1e-11,
-        # Proximal iterations, even if the gram is regular: without them DAQP drops nearly collinear directions.
-        eps_prox=_PROXIMAL_WEIGHT,
-        eta_prox=_ROUNDING,
-    )
-    if status != _OPTIMAL:
-        raise RC1Error(f"cannot solve for the weights: the solver ended with status {status} instead of {_OPTIMAL}")
-    return np.asarray(weights, np.float64)
-
-
-def _with_bounds_held(
-    problem: Problem, start: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]
-) -> tuple[Vector, Vector]:
-    """Return the optimum with these bounds held, nearest to `start`, and the slope along each weight."""
-    weights = np.where(at_zero, 0.0, np.where(at_top, problem.max_weight, start))
-    free = np.flatnonzero(~(at_zero | at_top))
-    shift = _shift(problem.gradient(weights), at_zero, at_top)
-    if len(free):
-        system = np.ones((len(free) + 1, len(free) + 1))
-        system[:-1, :-1] = problem.hessian[np.ix_(free, free)]
-        system[-1, -1] = 0
-        for _ in range(2):
-            # The second round removes the rounding errors of the first.
-            wanted = np.append(-problem.gradient(weights)[free], 1 - weights.sum())
-            answer = np.linalg.lstsq(system, wanted, rcond=_ROUNDING)[0]
-            weights[free] += answer[:-1]
-        shift = float(answer[-1])
-    slope = problem.gradient(weights) + shift
-    slope[free] = 0
-    return weights, slope
-
-
-def _shift(gradient: Vector, at_zero: NDArray[np.bool_], at_top: NDArray[np.bool_]) -> float:
-    """Return the multiplier of the sum: added to the gradient, it comes closest to the conditions on the bounds."""
-    # Weights at 0 need a slope of at least 0, weights at the upper bound one of at most 0, free weights both.
-    least = np.max(-gradient[~at_top], initial=-np.inf)
-    most = np.min(-gradient[~at_zero], initial=np.inf)
-    if np.isinf(least) or np.isinf(most):
-        return float(least if np.isinf(most) else most)
-    return float(least + most) / 2
-
-
-def _residual(problem: Problem, weights: Vector) -> float:
-    at_zero, at_top = weights <= 0, weights >= problem.max_weight
-    gradient = problem.gradient(weights)
-    slope = gradient + _shift(gradient, at_zero, at_top)
-    lower, upper = np.where(at_zero, slope, 0.0), np.where(at_top & ~at_zero, -slope, 0.0)
-    violations = (
-        np.abs(slope - lower + upper),
-        np.abs(weights.sum() - 1),
-        -weights,
-        weights - problem.max_weight,
-        -lower,
-        -upper,
-        np.abs(lower * weights),
-        np.abs(upper * (problem.max_weight - weights)),
-    )
-    return float(max(np.max(part) for part in violations))
+    highest, lowest = float(step.max()), float(step.min()) - max_weight
+    shift = brentq(excess, lowest, highest, xtol=_TOLERANCE) if excess(lowest) > 0 else lowest
+    return float(np.abs(weights - np.clip(step - shift, 0, max_weight)).max())
