@@ -60,6 +60,7 @@ FIXED: Mapping[str, str] = {
     "training.limits.calls": "5",
     "training.limits.malformed": "1",
     "training.limits.tool_errors": "2",
+    "training.rollout.decoder": "growing, as long as the longest row",
     "training.ppo.gamma": "1, no discount per token",
     "training.ppo.value_clip": "1e9, without effect",
     "training.ppo.value_coef": "0.5",

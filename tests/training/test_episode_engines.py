@@ -29,9 +29,7 @@ from rc1_lib.training.engines.torch_grpo import TorchGRPO
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.sampling_weights import SamplingCopy, merged
-from rc1_lib.training.rollout.slot_decoder import SlotDecoder
 from rc1_lib.training.updates.metrics import ParityError, check_parity, larger_distance
 from rc1_lib.training.usable import least_memory
 from tests.shares import share
@@ -346,30 +344,6 @@ def test_sampling_copy_stays_within_parity_bounds_and_ratios_start_at_1(tiny: Ti
     assert 1e-6 < metrics["policy/sampling_gap"] < 0.02
     if not engine.plays_start:  # else the ratio is that to the initial policy, which is one update old
         assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
-
-
-def test_slots_decoder_samples_the_same_tokens_as_the_growing_one(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    run, decoders = tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=slots"), list[type]()
-    engine = engine_of(run)
-    decoder_of = roll_out_module.decoder_of
-
-    def noted(*given: Any) -> Any:
-        decoders.append(type(made := decoder_of(*given)))
-        return made
-
-    monkeypatch.setattr(roll_out_module, "decoder_of", noted)
-    first = played(engine, run)
-    assert {*decoders} == {SlotDecoder}
-    assert engine.train_step(dict(first))["policy/sampling_gap"] < 1e-5
-    growing = tiny(*ENGINES["torch_ppo"])
-    wanted = played(engine_of(growing), growing)["trajectories"]
-    # One of some 500 random numbers may lie so near a border that rounding decides (test_slots has no such case).
-    assert sum(one.ids != other.ids for one, other in zip(first["trajectories"], wanted, strict=True)) <= 1
-
-
-def test_graphs_decoder_is_rejected_on_a_cpu(tiny: Tiny) -> None:
-    with pytest.raises(RolloutError, match=r"training\.rollout\.decoder: .*'graphs'.*'cpu'"):
-        engine_of(tiny(*ENGINES["torch_ppo"], "training.rollout.decoder=graphs"))
 
 
 def test_altered_weight_of_the_sampling_copy_stops_the_training(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
