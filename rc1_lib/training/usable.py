@@ -52,7 +52,7 @@ def check_usable(config: RunConfig, shape: PretrainedConfig) -> None:
     if training.gradient_checkpointing:
         check_no_attention_dropout(shape)
     elif ENGINES[own_name(training.engine)].trl:
-        check_no_attention_dropout(shape, "training.engine", "use an engine whose name does not begin with trl_")
+        check_no_attention_dropout(shape, "training.engine", "use another engine")
     check_adapter_targets(targets, config.base_model, model_without_weights(shape))
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
     if tied and adapts_head(targets):

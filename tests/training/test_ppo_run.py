@@ -49,7 +49,7 @@ from tests.training.tiny_world import ENGINES, RUNS, SUPERVISED, tiny_run
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo", *SUPERVISED)]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_dpo", *SUPERVISED)]
 """The other engines. The ordinary suite runs one of them."""
 KEEPING = (
     "training.collapse.patience=1",
