@@ -158,7 +158,7 @@ class TrlDPO(PolicyEngine):
                 train_dataset=Dataset.from_list([_A_PAIR]).to_iterable_dataset(),
                 model=model,
                 processing_class=self.tokenizer,
-                optimizers=(self.optimizer, _rates_kept(self.optimizer)),
+                optimizers=(self.optimizer, _rates_kept(self.optimizer)),  # type: ignore[arg-type]  # any schedule will do
                 callbacks=[self._logged, _FiniteSteps(self.optimizer, self._scaler)],
             )
         made.args.max_steps = -1  # from now on as many as the step's data give
