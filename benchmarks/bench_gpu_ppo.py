@@ -2,7 +2,7 @@
 
     python benchmarks/bench_gpu_ppo.py                    # on a GPU: Qwen3-4B's shape in NF4, 32 dialogues per step
     python benchmarks/bench_gpu_ppo.py --vllm ~/vllm-env/bin/python    # also measures sampling by vLLM
-    python benchmarks/bench_gpu_ppo.py --only growing --steps 5 --set training.rollout.rows=64
+    python benchmarks/bench_gpu_ppo.py --only steps --steps 5 --set training.rollout.rows=64
 
 The policy has random weights in the shape of the published base (`tests/training/random_base.py`), and goes through the
 engine, rollouts and update of a real training. Random weights never end a turn, so every turn has `rollout_len` tokens.
@@ -10,11 +10,10 @@ The first step is not timed; seconds are medians of the others. One more step, w
 every part, shows what share each part has. The limits are measured on the same device: bytes per second by copying,
 floating-point operations per second by matrix multiplication.
 
-Each part is measured in a separate process, and its results are written before the next one starts: steps with each
-decoder (`growing`, `slots`, `graphs`), then the first turn of the same dialogues by transformers' `generate`, with the
-weights that the decoders sample with, and by a vLLM server of the base in bf16. If a part fails, its last output is
-recorded, and the others go on. The bounds of `training.parity` do not end a step here; the measured values are recorded
-next to the published bounds.
+Each part is measured in a separate process, and its results are written before the next one starts: steps, then the
+first turn of the same dialogues by transformers' `generate`, with the weights that the steps sample with, and by a vLLM
+server of the base in bf16. If a part fails, its last output is recorded, and the others go on. The bounds of
+`training.parity` do not end a step here; the measured values are recorded next to the published bounds.
 
 Without a GPU it does the same with an eighth of the width, four layers and eight short dialogues. This smoke run shows
 that the script works, and nothing about a GPU; it ends with 77. On a GPU it writes `benchmarks/results/gpu_ppo.json`.
@@ -67,8 +66,7 @@ RESULTS = Path(__file__).parent / "results" / "gpu_ppo.json"
 SMOKE = (
     "batch_size=8", "rollout_len=16", "training.update.minibatches=2", "training.threads=1", "training.processes=1",
 )  # fmt: skip
-DECODERS = ("growing", "slots", "graphs")
-GENERATE, SERVED = "generate", "vllm"
+STEPS, GENERATE, SERVED = PARTS = ("steps", "generate", "vllm")
 UNBOUND = 1e9
 """Value for `training.parity.mean` with which a step that rounds too much is measured instead of ended."""
 START_S = 900.0
@@ -276,7 +274,7 @@ def turns_of(prompts: Sequence[Sequence[int]], length: int, seconds: float) -> d
 
 
 def generated(prepared: Prepared, tries: int) -> dict[str, Any]:
-    """Measure one turn of every dialogue by transformers' `generate`, with the weights that our decoders use."""
+    """Measure one turn of every dialogue by transformers' `generate`, with the weights that steps sample with."""
     config, prompts, engine = prepared.run.config, prompts_of(prepared), engine_of(prepared)
     causal, length, widest = engine.policy.causal, config.rollout_len, max(map(len, prompts))
     ids = torch.full((len(prompts), widest), prepared.form.pad_id)
@@ -395,7 +393,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=None, help="timed steps; default: 3, on a CPU 1")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a configuration key")
     parser.add_argument("--vllm", metavar="PYTHON", help="the Python of an environment that has vLLM")
-    parser.add_argument("--only", choices=(*DECODERS, GENERATE, SERVED), help="only this part; results are not written")
+    parser.add_argument("--only", choices=PARTS, help="only this part; results are not written")
     parser.add_argument("--to", type=Path, help="with --only: a file for its results")
     parser.add_argument("--workspace", type=Path, help="folder for base and rows; default: a temporary one")
     given = parser.parse_args()
@@ -407,8 +405,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.workspace or Path(temporary)
         if given.only:
-            decoder = [f"training.rollout.decoder={given.only}"] if given.only in DECODERS else []
-            run = opened(folder, [*given.set, *decoder], smoke=smoke)
+            run = opened(folder, given.set, smoke=smoke)
             found = part_of(given.only, run, given.steps, given.vllm, folder)
             if given.to:
                 write_json(given.to, found)
@@ -420,7 +417,7 @@ def main() -> int:
         about = {"device": chip, "base_model": run.config.base_model, "set": given.set, "random_weights": True}
         about |= {"steps": given.steps, "torch": torch.__version__}
         parts = dict[str, Any]()
-        for name in (*(each for each in DECODERS if not smoke or each != "graphs"), GENERATE, SERVED):
+        for name in PARTS:
             if name == SERVED and not given.vllm:
                 parts[name] = {"left out": "no --vllm"}
             else:

@@ -24,7 +24,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rollout.decoder import Decoding
 from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.trajectory import RolloutSampling, Start
@@ -142,12 +140,12 @@ class Bench:
         return [Start(str(place), str(place), episode) for place, episode in enumerate(episodes)]
 
 
-def ours(bench: Bench, decoder: Decoding = Decoding.GROWING) -> Counted:
+def ours(bench: Bench) -> Counted:
     """Play all episodes by `roll_out`."""
     sampling = RolloutSampling(temperature=1.0, turn_tokens=TURN_TOKENS, seed=0, iteration=0)
     chat, starts = bench.chat(), bench.starts()
     begun = time.perf_counter()
-    played = roll_out(bench.model, chat, starts, sampling, Batching(len(starts), 8192, decoder))
+    played = roll_out(bench.model, chat, starts, sampling, Batching(len(starts), 8192))
     return Counted(len(played), sum(episode.action_count for episode in played), time.perf_counter() - begun)
 
 
@@ -200,7 +198,6 @@ WAYS: dict[str, Callable[[Bench], Counted]] = {
     "generate, turn by turn": generated,
     "the same, adapter merged": generated_merged,
     "rollout": ours,
-    "rollout in slots": partial(ours, decoder=Decoding.SLOTS),
 }
 
 

@@ -43,33 +43,26 @@ class EngineSpec(Spec):
 
     Attributes:
         sections: the sections of `training` with its settings, for an engine of a run.
-        head_by: an engine that can train an adapter of the head, if this one's loss ignores it, or "".
-        beta: whether `kl_coef` is the beta of its loss (DPO), with which 0 would learn nothing.
+        trl: whether TRL computes the loss, which is DPO's: it ignores an adapter of the head, it needs training mode,
+            and `kl_coef` is its beta.
     """
 
     sections: tuple[str, ...] = ("update",)
-    head_by: str = ""
-    beta: bool = False
+    trl: bool = False
 
-    @property
-    def trl(self) -> bool:
-        """Whether TRL computes the loss: it ignores an adapter of the head, and it needs training mode."""
-        return bool(self.head_by)
-
-    def refusal(self, targets: Sequence[str], key: str, kl_coef: float | None = None) -> str:
+    def refusal(self, targets: Sequence[str], kl_coef: float) -> str:
         """Return why this engine cannot use a configuration, in a sentence; "" if it can.
 
         Args:
-            targets: names of the layers with an adapter; empty without one.
-            key: their configuration key.
-            kl_coef: the initial KL coefficient; None if there is none.
+            targets: `training.adapter.targets`.
+            kl_coef: the initial KL coefficient.
         """
-        if self.head_by and adapts_head(targets):
+        if self.trl and adapts_head(targets):
             return (
-                f"{key}: found {HEAD}, but TRL's loss ignores its adapter, so it would never be trained; remove it, "
-                f"or use {self.head_by}"
+                f"training.adapter.targets: found {HEAD}, but TRL's loss ignores its adapter, so it would never be "
+                "trained; remove it"
             )
-        if self.beta and kl_coef == 0:
+        if self.trl and kl_coef == 0:
             return "kl_coef: found 0, but it is DPO's beta, and at 0 nothing is learned; write 0.1"
         return ""
 
@@ -86,15 +79,10 @@ def adapts_head(targets: Sequence[str]) -> bool:
 ENGINES: dict[str, EngineSpec] = {
     "torch_ppo": EngineSpec("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES, ("update", "ppo")),
     "torch_grpo": EngineSpec("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, ("update", "grpo")),
-    "trl_grpo": EngineSpec(
-        "rc1_lib.training.engines.trl_grpo:TrlGRPO", LearnsFrom.GROUPS, ("update", "grpo", "trl_grpo"), "torch_grpo"
-    ),
-    "torch_dpo": EngineSpec("rc1_lib.training.engines.torch_dpo:TorchDPO", LearnsFrom.GROUPS, beta=True),
     "trl_dpo": EngineSpec(
-        "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("update", "trl_dpo"), "torch_dpo", beta=True
+        "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("update", "trl_dpo"), trl=True
     ),
     "pure_pt_sft": EngineSpec("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.DEMONSTRATIONS),
-    "trl_sft": EngineSpec("rc1_lib.training.engines.trl_sft:TrlSFT", LearnsFrom.DEMONSTRATIONS, head_by="pure_pt_sft"),
 }
 _DEMONSTRATIONS = Spec("rc1_lib.training.strategies:Demonstrations", LearnsFrom.DEMONSTRATIONS)
 STRATEGIES: dict[str, Spec] = {

@@ -80,10 +80,6 @@ class Rollout(Section):
     """Weights for sampling if the base has 4 or 16 bits: `bf16`, a merged copy of base and adapter at two bytes per
     weight, updated before every rollout; `none`, the layers unmerged. A 32-bit base is always merged with its
     adapter."""
-    decoder: Literal["growing", "slots", "graphs"]
-    """The KV cache: `growing`, as long as the longest row; `slots`, a fixed slot for every position of every row;
-    `graphs`, fixed slots and a CUDA graph of a step for each of a few sizes. Between them the last bits of
-    log-probabilities differ."""
 
 
 class VLLM(Section):

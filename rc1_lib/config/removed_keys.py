@@ -12,17 +12,17 @@ MOVED: Mapping[str, str] = {
     **{f"training.{engine}": "training.update" for engine in ("dpo", "sft")},
     **{
         f"training.{engine}.{key}": f"training.update.{key}"
-        for engine in ("ppo", "grpo", "dpo", "sft")
+        for engine in ("ppo", "grpo", "trl_grpo", "dpo", "sft")
         for key in (
             "epochs", "minibatches", "micro_tokens", "max_grad_norm", "entropy_coef", "kl_stop", "adaptive_kl",
             "kl_gain", "group_size",
         )
     },
     **{
-        f"training.{engine}.{key}": f"training.update.{key}"
-        for engine in ("trl_grpo", "trl_dpo")
+        f"training.trl_dpo.{key}": f"training.update.{key}"
         for key in ("epochs", "minibatches", "micro_tokens", "max_grad_norm", "entropy_coef", "group_size")
     },
+    "training.trl_grpo": "training.grpo",
     **{f"training.trl_grpo.{key}": f"training.grpo.{key}" for key in ("scale_rewards", "loss_type", "clip_high")},
     **{
         f"gates.{gate}.{key}": f"gates.shared.{key}"
@@ -60,14 +60,13 @@ FIXED: Mapping[str, str] = {
     "training.limits.calls": "5",
     "training.limits.malformed": "1",
     "training.limits.tool_errors": "2",
+    "training.rollout.decoder": "growing, as long as the longest row",
     "training.ppo.gamma": "1, no discount per token",
     "training.ppo.value_clip": "1e9, without effect",
     "training.ppo.value_coef": "0.5",
-    "training.trl_grpo.adaptive_kl": "false, since TRL's kl_coef stays",
-    "training.trl_grpo.kl_bound": "0, since TRL's kl_coef stays",
-    "training.trl_grpo.kl_gain": "0, since TRL's kl_coef stays",
-    "training.trl_grpo.kl_stop": "infinite, since TRL has no such bound",
-    **{f"training.{section}.kl_bound": "0.2" for section in ("update", "ppo", "grpo", "dpo", "sft")},
+    "training.trl_grpo.importance_sampling_level": "token",
+    "training.trl_grpo.use_bias_correction_kl": "false",
+    **{f"training.{section}.kl_bound": "0.2" for section in ("update", "ppo", "grpo", "trl_grpo", "dpo", "sft")},
     "training.vllm.attempts": "3",
     "gates.answer_rule.golds": "200",
     "gates.answer_rule.seed": "7",

@@ -279,7 +279,7 @@ class RunConfig(Section):
         """Require an engine that supports the settings, and a strategy that provides its batches, in whole groups."""
         training = self.training
         engine = ENGINES[own_name(training.engine)]
-        why = engine.refusal(training.adapter.targets, "training.adapter.targets", self.kl_coef)
+        why = engine.refusal(training.adapter.targets, self.kl_coef)
         if why:
             raise ValueError(why)
         wanted, brought = engine.learns_from, STRATEGIES[training.strategy].learns_from
@@ -293,10 +293,4 @@ class RunConfig(Section):
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected a multiple of training.update.group_size "
                 f"({training.group_size}), the episodes of one prompt in a step"
-            )
-        minibatches = training.update.minibatches
-        if own_name(training.engine) == "trl_grpo" and self.batch_size % minibatches:
-            raise ValueError(
-                f"batch_size is {self.batch_size}, expected a multiple of training.update.minibatches "
-                f"({minibatches}): TRL's minibatches have equally many episodes"
             )

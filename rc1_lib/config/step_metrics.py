@@ -63,18 +63,18 @@ _OF_RATIOS = _OF_EPISODES | {
     "loss/policy_avg", "policy/approxkl_avg", "policy/clipfrac_avg", "policy/entropy_avg", "val/ratio", "val/ratio_var",
     "update/stopped",
 }  # fmt: skip
-_OF_PAIRS = frozenset({"rewards/margins", "rewards/accuracies", "pairs/differ", ZERO_STD})
-_OF_GROUPS = frozenset({"loss/kl_avg", ZERO_STD})
-_OF_TRL_GROUPS = _OF_GROUPS | {"policy/clipfrac_avg", ENTROPY}
+_OF_PAIRS = frozenset(
+    {
+        "rewards/margins", "rewards/accuracies", "rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected",
+        "pairs/differ", ZERO_STD,
+    }
+)  # fmt: skip
 
 OF_ENGINES: Mapping[str, frozenset[str]] = {
     "torch_ppo": _OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
-    "torch_grpo": _OF_RATIOS | _OF_GROUPS,
-    "trl_grpo": _OF_EPISODES | _OF_TRL_GROUPS,
-    "torch_dpo": _OF_RATIOS | _OF_PAIRS,
-    "trl_dpo": _OF_EPISODES | _OF_PAIRS | {"rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected"},
+    "torch_grpo": _OF_RATIOS | {"loss/kl_avg", ZERO_STD},
+    "trl_dpo": _OF_EPISODES | _OF_PAIRS,
     "pure_pt_sft": _EVERY | _OF_UPDATES | {"mean_token_accuracy"},
-    "trl_sft": _EVERY | _OF_UPDATES | {"mean_token_accuracy", "entropy"},
 }
 """The metrics that `train_step` returns."""
 

@@ -23,7 +23,7 @@ from rc1_lib.config.engines import (
 )
 from rc1_lib.config.episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config.step_metrics import HELD_OUT, JUDGED, unmeasured
-from rc1_lib.config.updates import GRPO, PPO, RateSchedule, TrlDPO, TrlGRPO, Update
+from rc1_lib.config.updates import GRPO, PPO, RateSchedule, TrlDPO, Update
 from rc1_lib.config.values import Positive, Section, Seed
 from rc1_lib.records import Language
 
@@ -119,11 +119,11 @@ class Training(Section):
     """How the policy learns. Keys of the original scripts are at the top level; this section has all others."""
 
     engine: Annotated[str, _registered(ENGINES)]
-    """The engine that updates the policy: `torch_ppo` (alias `trl_ppo`), `torch_grpo`, `trl_grpo`, `torch_dpo`,
-    `trl_dpo`, `pure_pt_sft` or `trl_sft`."""
+    """The engine that updates the policy: `torch_ppo` (alias `trl_ppo`), `torch_grpo`, `trl_dpo` or
+    `pure_pt_sft`."""
     strategy: Annotated[str, _registered(STRATEGIES)]
     """What the engine learns from: `ppo`, one episode of each prompt; `groups`, several of each prompt (GRPO, DPO);
-    `demonstrations`, also called `sft`, the pool's own dialogues (the two supervised engines)."""
+    `demonstrations`, also called `sft`, the pool's own dialogues (`pure_pt_sft`)."""
     threads: Positive
     """Threads of torch on a CPU. The number affects the rounding of sums, so every checkpoint records it."""
     shards: Positive
@@ -154,7 +154,6 @@ class Training(Section):
     update: Update
     ppo: PPO
     grpo: GRPO
-    trl_grpo: TrlGRPO
     trl_dpo: TrlDPO
     lr_schedule: RateSchedule
     rollout: Rollout

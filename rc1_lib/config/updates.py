@@ -58,7 +58,7 @@ class PPO(Section):
 
 
 class GRPO(Section):
-    """Settings of `torch_grpo` and `trl_grpo` in addition to `training.update`, named as in TRL's `GRPOConfig`."""
+    """Settings of `torch_grpo` in addition to `training.update`, named as in TRL's `GRPOConfig`."""
 
     scale_rewards: Literal["group", "batch", "none"]
     """What a rollout's score, minus its group's mean, is divided by: the group's deviation, the step's, or nothing."""
@@ -67,15 +67,6 @@ class GRPO(Section):
     divided by the maximum tokens of an episode (`training.limits.tokens`)."""
     clip_high: Annotated[float, Field(gt=0)] | None
     """Clipping range of the ratio above 1; null: the same as below, `clip`."""
-
-
-class TrlGRPO(Section):
-    """Settings of `trl_grpo` (TRL's `GRPOTrainer`) in addition to `training.update` and `training.grpo`."""
-
-    importance_sampling_level: Literal["token", "sequence"]
-    """Level of the clipped probability ratio: each token, or all tokens of an episode together (GSPO)."""
-    use_bias_correction_kl: bool
-    """Whether the KL to the reference is multiplied by that ratio, so that its gradient is that of the reverse KL."""
 
 
 class TrlDPO(Section):

@@ -47,15 +47,15 @@ def look_at_engine(run: Run) -> Finding:
     from rc1_lib.training.device import get_device
     from rc1_lib.training.usable import check_usable
 
-    device, training = get_device(), run.config.training
-    check_usable(run.config, read_base(run).configuration(), device)
+    training = run.config.training
+    check_usable(run.config, read_base(run).configuration())
     metric = training.early_stop.metric
     ends = "" if metric is None else f"; ends early by {metric}"
     if metric is not None and measured(training.engine, training.strategy) is None:
         ends += ", but the metrics of a custom engine are known only after its first step"
     return Finding(
-        f"{training.engine} on {device.type}: an adapter of {', '.join(training.adapter.targets)}; decoder "
-        f"{training.rollout.decoder}{ends}{_collapse(run)}"
+        f"{training.engine} on {get_device().type}: an adapter of {', '.join(training.adapter.targets)}{ends}"
+        f"{_collapse(run)}"
     )
 
 

@@ -35,7 +35,6 @@ class Setup:
         lr: learning rate.
         update: how the data of a step become optimizer steps.
         rows: episodes or demonstrations in a step.
-        max_tokens: length limit of a demonstration.
         precision: `auto`, or the best precision wanted. A device that lacks it uses the next lower one.
         seed: decides initial weights, minibatches and sampled tokens.
         devices: kinds of devices in order of preference. The first available one is used.
@@ -46,7 +45,6 @@ class Setup:
     lr: float
     update: Steps
     rows: int
-    max_tokens: int
     precision: str
     seed: int
     devices: tuple[str, ...] = ORDER
@@ -70,7 +68,6 @@ class Setup:
             lr=config.lr,
             update=training.update,
             rows=config.batch_size,
-            max_tokens=training.max_tokens,
             precision=training.precision,
             seed=seed,
             run=config,

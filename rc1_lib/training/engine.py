@@ -106,7 +106,7 @@ class PolicyEngine(Engine):
         device, shape = get_device(setup.devices), base_config(setup.model)
         size = 1 if setup.run is None else processes_of(setup.run.training)
         if setup.run is not None:
-            check_usable(setup.run, shape, device)
+            check_usable(setup.run, shape)
         check_memory(setup, shape, device, on_one_device(size))
         if size == 1:
             self._build(setup, None)

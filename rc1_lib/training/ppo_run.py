@@ -178,7 +178,7 @@ def prepare(run: Run) -> Prepared:
         tokenizer = load_tokenizer(section)
         shape = base_config(section)
         ends = end_ids(base, shape)
-    check_usable(run.config, shape, get_device())
+    check_usable(run.config, shape)
     form = format_of(tokenizer, run.config.training)
     check_chat_contract(form, run.config, ends)
     selection = select_rows(run, form)

@@ -129,7 +129,7 @@ class EngineSection(Section):
     """Name and settings of the engine. A notice names keys that the engine does not use."""
 
     name: Annotated[str, _registered(ENGINES)]
-    """Engine that trains the model: `trl_sft` or `pure_pt_sft`. Engines for episodes reject these rows."""
+    """Engine that trains the model: `pure_pt_sft`. Engines for episodes reject these rows."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate."""
     target_kl: Annotated[float, Field(gt=0)] | None = None
@@ -221,10 +221,6 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _check(self) -> Self:
         _distinct(tuple(callback.name for callback in self.callbacks))
-        adapted = self.model.lora.target_modules if self.model.lora.enable else ()
-        why = ENGINES[own_name(self.engine.name)].refusal(adapted, "model.lora.target_modules")
-        if why:
-            raise ValueError(why)
         looking = any(callback.name == "eval_shadow" for callback in self.callbacks)
         if self.tracking.to and all(callback.name != "logging" for callback in self.callbacks):
             raise ValueError("tracking.to needs the callback logging, which writes the metrics; add it to callbacks")

@@ -183,7 +183,6 @@ def setup_of(config: TrainConfig, model: ModelSection) -> Setup:
         lr=config.engine.lr,
         update=update,
         rows=data.batch_size * run.gradient_accumulation,
-        max_tokens=data.max_length,
         precision=run.mixed_precision,
         seed=run.seed,
         devices=run.device_pref,

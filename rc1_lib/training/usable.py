@@ -23,7 +23,7 @@ from rc1_lib.training.base_model import (
 )
 from rc1_lib.training.device import Precision, precision_of
 from rc1_lib.training.memory import free_bytes
-from rc1_lib.training.rollout.decoder import Decoding, check_decoding, check_shape
+from rc1_lib.training.rollout.decoder import context_of
 
 _NF4 = 0.5 + 1 / 64 + 4 / (64 * 256)
 """Bytes per 4-bit weight: 64 weights share an 8-bit scale, and 256 scales share a 32-bit one."""
@@ -35,26 +35,24 @@ Parts = Mapping[str, int]
 """What needs memory -> bytes."""
 
 
-def check_usable(config: RunConfig, shape: PretrainedConfig, device: torch.device) -> None:
+def check_usable(config: RunConfig, shape: PretrainedConfig) -> None:
     """Reject what an engine for episodes would only fail on after the warm start.
 
     Args:
         config: of the run.
         shape: the base's own configuration.
-        device: where the policy will be.
 
     Raises:
-        RC1Error: if the decoder does not run on the device or with this base, gradient checkpointing would not give the
-            same numbers, or the adapter's targets are not linear layers or share weights with the embedding.
+        RC1Error: if no episode can be played with this base, gradient checkpointing would not give the same numbers, or
+            the adapter's targets are not linear layers or share weights with the embedding.
     """
     training = config.training
-    decoder, targets = Decoding(training.rollout.decoder), training.adapter.targets
-    check_decoding(decoder, device)
-    check_shape(decoder, shape)
+    targets = training.adapter.targets
+    context_of(shape)  # rejects layers other than attention
     if training.gradient_checkpointing:
         check_no_attention_dropout(shape)
     elif ENGINES[own_name(training.engine)].trl:
-        check_no_attention_dropout(shape, "training.engine", "use an engine whose name does not begin with trl_")
+        check_no_attention_dropout(shape, "training.engine", "use another engine")
     check_adapter_targets(targets, config.base_model, model_without_weights(shape))
     tied = getattr(shape.get_text_config(), "tie_word_embeddings", False)
     if tied and adapts_head(targets):

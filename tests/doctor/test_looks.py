@@ -111,7 +111,6 @@ def test_damage_fails_the_matching_checks_and_is_named(
         (("judge.provider=openai", "judge.model=m", "judge.base_url=http://127.0.0.1:{closed}/v1"), "judge"),
         (("gates.reward_hacking.own=[own/two.py]",), "signatures"),
         (("training.enable_thinking=false",), "chat_contract"),
-        (("training.rollout.decoder=graphs",), "engine"),
         (("training.adapter.targets=[q_proj, q_norm]",), "engine"),
         (("training.adapter.targets=[q_proj, lm_head]",), "engine"),  # the embedding too: it is not in the files
     ],

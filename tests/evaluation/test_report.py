@@ -258,9 +258,8 @@ def test_evaluation_is_written_if_its_curves_cannot_be_drawn(run: Run, tmp_path:
 
 
 def test_training_on_demonstrations_has_its_own_curves(tmp_path: Path) -> None:
-    for engine in ("pure_pt_sft", "trl_sft"):
-        known = measured(engine, "demonstrations")
-        assert known is not None and SUPERVISED.keys() <= known[0]
+    known = measured("pure_pt_sft", "demonstrations")
+    assert known is not None and SUPERVISED.keys() <= known[0]
     learned = {"step": [1, 2], "loss": [0.3, 0.2], "mean_token_accuracy": [0.9, 0.95], "grad_norm": [1.0, 0.5]}
     assert panels_of(learned) is SUPERVISED and panels_of({*learned, "objective/scores"}) is PANELS
     curves(tmp_path / "curves.png", pl.DataFrame(learned))

@@ -1,7 +1,7 @@
 """Every engine through `prefect deployment run rc1/train` on the bundled base: killed and restarted, same bytes.
 
-A worker of a process pool starts the runs, as with `make serve`. trl_sft is among the engines because it does every
-warm start. Engines that learn from rows alone are not engines of a run (`configs/train_local.yaml`).
+A worker of a process pool starts the runs, as with `make serve`. Engines that learn from rows alone are
+not engines of a run (`configs/train_local.yaml`).
 """
 
 from __future__ import annotations
@@ -37,11 +37,8 @@ POOL = "rc1-engines"
 CONFIGS = {
     "torch_ppo": "configs/local.yaml",
     "torch_grpo": "configs/grpo_local.yaml",
-    "trl_grpo": "configs/trl_grpo_local.yaml",
-    "torch_dpo": "configs/dpo_local.yaml",
-    "trl_dpo": "configs/trl_dpo_local.yaml",
+    "trl_dpo": "configs/dpo_local.yaml",
     "pure_pt_sft": "configs/sft_local.yaml",
-    "trl_sft": "configs/trl_sft_local.yaml",
 }
 SMALL = (
     "base_model=models/embedded", "training.max_tokens=336", "rollout_len=128", "lr=0.001", "training.shards=2",

@@ -49,7 +49,7 @@ from tests.training.tiny_world import ENGINES, RUNS, SUPERVISED, tiny_run
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_grpo", "torch_dpo", "trl_dpo", *SUPERVISED)]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_dpo", *SUPERVISED)]
 """The other engines. The ordinary suite runs one of them."""
 KEEPING = (
     "training.collapse.patience=1",
@@ -432,7 +432,6 @@ def test_judge_without_weights_is_rejected_before_the_warm_start(tiny: Tiny) -> 
 @pytest.mark.parametrize(
     ("settings", "shape", "message"),
     [
-        (("training.rollout.decoder=graphs",), {}, r"training\.rollout\.decoder: .*cuda"),
         (("training.adapter.targets=[q_proj, q_norm]",), {}, r"\(q_norm\) .*linear .* of '"),
         (("training.adapter.targets=[q_proj, c_attn]",), {}, r"\(c_attn\) .*training\.adapter\.targets"),
         (("training.adapter.targets=[q_proj, lm_head]",), {}, r"\blm_head, .*tie_word_embeddings"),
@@ -441,7 +440,6 @@ def test_judge_without_weights_is_rejected_before_the_warm_start(tiny: Tiny) -> 
             {"attention_dropout": 0.1},
             r"checkpointing: .*\(attention_dropout 0\.1 ",
         ),
-        (("training.rollout.decoder=slots",), {"sliding_window": 16, "use_sliding_window": True}, r" 16 .*growing"),
     ],
 )
 def test_untrainable_settings_are_rejected_before_the_warm_start(

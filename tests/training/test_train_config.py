@@ -109,25 +109,13 @@ def test_callbacks_may_have_settings(tmp_path: Path) -> None:
     assert config.callbacks[-1] == EarlyStop(name="early_stop", metric="eval/loss", patience=3, min_delta=0.01)
 
 
-def test_adapter_target_outside_trls_loss_is_rejected() -> None:
-    shipped, targets = PROJECT_ROOT / "configs/train_local.yaml", "model.lora.target_modules=[q_proj, lm_head]"
-    with pytest.raises(ConfigError, match=r"model\.lora\.target_modules: .*lm_head, .*pure_pt_sft"):
-        load_train_config(shipped, [targets])
-    for other in ("engine.name=pure_pt_sft", "model.lora.enable=false"):
-        load_train_config(shipped, [targets, other])
-
-
 @pytest.mark.parametrize(
     ("engine", "metric", "message"),
     [
-        (
-            "trl_sft",
-            "eval/los",
-            r"'eval/los', .* trl_sft .*'eval/loss'",
-        ),
+        ("pure_pt_sft", "eval/los", r"'eval/los', .* pure_pt_sft .*'eval/loss'"),
         ("pure_pt_sft", "eval/env/success", r"'eval/env/success', .* pure_pt_sft "),
         ("pure_pt_sft", "entropy", r"'entropy', .*step .* pure_pt_sft "),
-        ("trl_sft", "kl", r"'kl', .*step .* trl_sft "),
+        ("pure_pt_sft", "kl", r"'kl', .*step .* pure_pt_sft "),
     ],
 )
 def test_early_stop_metric_that_the_engine_does_not_measure_is_rejected(engine: str, metric: str, message: str) -> None:

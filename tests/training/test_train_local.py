@@ -13,7 +13,6 @@ import pytest
 import torch
 import yaml
 
-from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
 from rc1_lib.config.step_metrics import READ, measured
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.training.another_run import AnotherRunError
@@ -142,23 +141,22 @@ CALLBACKS = (
 )
 
 
-@pytest.mark.parametrize("name", share(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS), "trl_sft"))
-def test_every_callback_works_with_every_engine_of_rows(base: Path, tmp_path: Path, name: str) -> None:
-    settings = (f"engine.name={name}", CALLBACKS, "engine.max_grad_norm=null", "run.eval_steps=2")
+def test_every_callback_works(base: Path, tmp_path: Path) -> None:
+    settings = (CALLBACKS, "engine.max_grad_norm=null", "run.eval_steps=2")
     done = train(tmp_path, base, *settings)
     assert done.step == 4 and "eval/loss" in str(done.stop_reason), "the second evaluation is not better by 1"
     lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
     assert [line["lr"] / 0.01 for line in lines] == pytest.approx([1, 5 / 6, 4 / 6, 3 / 6])
     assert ["eval/loss" in line for line in lines] == [False, True, False, True]
     assert all(line["grad_norm"] > 0.0001 for line in lines)
-    of_steps, of_evaluations = measured(name, "sft", looked=READ) or ((), ())
+    of_steps, of_evaluations = measured("pure_pt_sft", "sft", looked=READ) or ((), ())
     of_trainer = {"step", "mem_used_mb", "sec_per_step"}
     found = [{key for key, value in line.items() if value is not None} - of_trainer for line in lines]
     assert found == [of_steps, of_steps | of_evaluations] * 2, "early stop accepts the metrics of these lists"
     assert list(steps(tmp_path / "checkpoints/local")) == [2, 4]
 
 
-def killed_in_a_checkpoint(workspace: str, base: str, name: str) -> None:
+def killed_in_a_checkpoint(workspace: str, base: str) -> None:
     """Train in a separate process, and die at the rename that would finish the checkpoint of step 4."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -167,20 +165,16 @@ def killed_in_a_checkpoint(workspace: str, base: str, name: str) -> None:
 
     torch.set_num_threads(1)
     sys.addaudithook(hook)
-    train_small(SHIPPED, Workspace(Path(workspace)), None, [f"model.base={base}", *SHORT, f"engine.name={name}"])
+    train_small(SHIPPED, Workspace(Path(workspace)), None, [f"model.base={base}", *SHORT])
 
 
-@pytest.mark.parametrize("name", share(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS), "trl_sft"))
 def test_training_killed_during_a_save_and_resumed_ends_with_the_same_bytes(
-    undisturbed: Path, base: Path, tmp_path: Path, forks: Forks, name: str
+    undisturbed: Path, base: Path, tmp_path: Path, forks: Forks
 ) -> None:
-    if name != "trl_sft":
-        undisturbed = tmp_path / "undisturbed"
-        train(undisturbed, base, f"engine.name={name}")
-    done = forks.start(f"{__name__}.killed_in_a_checkpoint", tmp_path, base, name)
+    done = forks.start(f"{__name__}.killed_in_a_checkpoint", tmp_path, base)
     assert done.wait() == -signal.SIGKILL, done.read_output()[-2000:]
     assert [line["step"] for line in MetricsLog(tmp_path / "reports/metrics.jsonl").read()] == [1, 2, 3, 4]
-    train(tmp_path, base, f"engine.name={name}", resume="latest")
+    train(tmp_path, base, resume="latest")
     ours, theirs = (resolve(6, folder / "checkpoints/local") for folder in (tmp_path, undisturbed))
     assert diff_checkpoints(load_checkpoint(ours), load_checkpoint(theirs), exact=True) == []
     assert fingerprint(ours) == fingerprint(theirs)
@@ -228,5 +222,5 @@ def test_checkpoint_of_an_earlier_run_is_not_reported_as_a_result(base: Path, co
 def test_unused_and_ineffective_keys_are_reported(base: Path, tmp_path: Path) -> None:
     messages: list[str] = []
     train(tmp_path, base, "run.max_steps=1", "engine.clip_coef=0.2", "data.padding_side=left", messages=messages)
-    assert "engine.clip_coef: not used by trl_sft" in messages
+    assert "engine.clip_coef: not used by pure_pt_sft" in messages
     assert "data.padding_side: left has no effect; rows are padded on the right, which learns the same" in messages

@@ -54,13 +54,12 @@ def test_trained_weights_count_a_gradient_and_two_moments(adapted: bool, tmp_pat
     assert training > 0
 
 
-@pytest.mark.parametrize("name", ["pure_pt_sft", "trl_sft"])
 def test_supervised_engine_is_rejected_before_its_weights_are_loaded(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = write_base(tmp_path / "base")
-    setup = rows_of(base, name)
-    engine = make_engine(name)
+    setup = rows_of(base, "pure_pt_sft")
+    engine = make_engine("pure_pt_sft")
     (base / "model.safetensors").unlink()  # it must not be read
     monkeypatch.setattr(usable, "free_bytes", lambda _: 2**10)
     with pytest.raises(ConfigError, match=r" 0\.00 GiB .*model\.quantization: nf4 .*model\.base$"):

@@ -46,13 +46,11 @@ OVERRIDES = (
 ENGINES: dict[str, tuple[str, ...]] = {
     "torch_ppo": ("training.ppo.value_warm_up=0",),
     "torch_grpo": ("training.engine=torch_grpo", "training.strategy=groups"),
-    "trl_grpo": ("training.engine=trl_grpo", "training.strategy=groups"),
-    "torch_dpo": ("training.engine=torch_dpo", "training.strategy=groups"),
     "trl_dpo": ("training.engine=trl_dpo", "training.strategy=groups"),
 }
 """Engines that learn from episodes -> overrides with which they learn from the first step on."""
 SUPERVISED: dict[str, tuple[str, ...]] = {
-    name: (f"training.engine={name}", "training.strategy=demonstrations") for name in ("pure_pt_sft", "trl_sft")
+    "pure_pt_sft": ("training.engine=pure_pt_sft", "training.strategy=demonstrations"),
 }
 """Engines that learn from demonstrations -> overrides."""
 RUNS = ENGINES | SUPERVISED

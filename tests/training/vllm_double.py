@@ -21,8 +21,7 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from rc1_lib.training.rollout.decoder import Decoding
-from rc1_lib.training.rollout.roll_out import decoder_of
+from rc1_lib.training.rollout.decoder import Decoder
 from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.token_sampling import draw
 
@@ -139,7 +138,7 @@ class VLLMDouble:
         ids: list[int] = []
         logprobs: list[float] = []
         numbers = np.random.default_rng(body["seed"]).random(body["max_tokens"])
-        with merged(model), decoder_of(model, 0, 1, Decoding.GROWING).running() as decoder:
+        with merged(model), Decoder(model, 0, 1).running() as decoder:
             logits_1V = decoder.admit([body["prompt"]])
             for at, number in enumerate(numbers):
                 token, logprob = draw(logits_1V, np.array([number]), body["temperature"])

@@ -1,11 +1,9 @@
-"""What a rollout needs of a model: admit rows, generate, pause and resume; and which models and devices can do it."""
+"""What a rollout needs of a model: admit rows, generate, pause and resume; and which models can do it."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from typing import Any, Self
 
 import torch
@@ -14,60 +12,29 @@ from transformers import PretrainedConfig, PreTrainedModel
 
 from rc1_lib.config.training import Training
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.rollout.growing_cache import GrowingCache, order_after
 
 
 class RolloutError(RC1Error):
     """A model, prompt or setting with which no episode can be played."""
 
 
-class Decoding(StrEnum):
-    """Layout of the KV cache."""
-
-    GROWING = "growing"
-    """As long as the longest row. All rows end at the same slot, so the least is read."""
-    SLOTS = "slots"
-    """One slot for every position of every row, allocated once, so nothing moves between two tokens."""
-    GRAPHS = "graphs"
-    """Slots, with a CUDA graph of a decoding step for each of a few sizes."""
-
-
-class Decoder(ABC):
+class Decoder:
     """A model with the KV caches of live rows, which generate, and of paused rows."""
 
-    def __init__(self, model: PreTrainedModel, pad_id: int) -> None:
-        """Keep a causal model, which must be called inside `running`, and a token id for padding."""
-        self._model, self._pad_id, self._device = model, pad_id, model.device
-        self._last: tuple[Tensor, Tensor] | None = None
-        self._states_BD: Tensor | None = None
-
-    @abstractmethod
-    def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """Feed one token to every live row and return the next logits: [B, V], valid until the next call."""
-
-    @abstractmethod
-    def admit(self, prompts: Sequence[Sequence[int]]) -> Tensor:
-        """Prefill prompts as new live rows after the existing ones, and return the next logits of each: [B, V]."""
-
-    @abstractmethod
-    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
-        """Keep the live rows `kept`, pause those in `paused` in this order, and drop all others.
-
-        Returns:
-            The old index of the row that is now at each place.
-        """
-
-    @abstractmethod
-    def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
-        """Feed tokens to all paused rows, which become live after the others, and return their next logits: [B, V].
+    def __init__(self, model: PreTrainedModel, pad_id: int, rows: int) -> None:
+        """Keep a causal model, which must be called inside `running`.
 
         Args:
-            tokens: of each row, in the order in which they were paused; lengths may differ.
-            positions: of the first token of each row.
+            model: the model.
+            pad_id: any valid token id, used for padding.
+            rows: maximum number of live rows.
         """
-
-    def close(self) -> None:
-        """Free the KV cache and the states. The decoder cannot be used afterwards."""
-        self._last = self._states_BD = None
+        self._model, self._pad_id, self._room, self._device = model, pad_id, rows, model.device
+        self._live = GrowingCache(0, self._device)
+        self._paused: list[GrowingCache] = []
+        self._last: tuple[Tensor, Tensor] | None = None
+        self._states_BD: Tensor | None = None
 
     @contextmanager
     def running(self) -> Iterator[Self]:
@@ -81,13 +48,73 @@ class Decoder(ABC):
                 yield self
         finally:
             hook.remove()
-            self.close()
             model.train(training)
+
+    def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
+        """Feed one token to every live row and return the next logits: [B, V]."""
+        return self._feed(self._live, [[token] for token in tokens], positions)
+
+    def admit(self, prompts: Sequence[Sequence[int]]) -> Tensor:
+        """Prefill prompts as new live rows after the existing ones, and return the next logits of each: [B, V]."""
+        fresh = GrowingCache(len(prompts), self._device)
+        logits_BV = self._feed(fresh, prompts, [0] * len(prompts))
+        self._enter(fresh)
+        return logits_BV
+
+    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
+        """Keep the live rows `kept`, pause those in `paused` in this order, and drop all others.
+
+        Returns:
+            The old index of the row that is now at each place.
+        """
+        if paused:
+            self._paused.append(self._live.take(paused))
+        order = order_after(self._live.rows, kept)
+        self._live.keep(kept)
+        return order
+
+    def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
+        """Feed tokens to all paused rows, which become live after the others, and return their next logits: [B, V].
+
+        Args:
+            tokens: of each row, in the order in which they were paused; lengths may differ.
+            positions: of the first token of each row.
+        """
+        merged = GrowingCache.joined(self._paused, after=max(map(len, tokens)))
+        self._paused = []
+        logits_BV = self._feed(merged, tokens, positions)
+        self._enter(merged)
+        return logits_BV
 
     def states(self) -> Tensor:
         """Return the hidden states of the last logits: [B, D]."""
         assert self._states_BD is not None, "nothing was fed yet"
         return self._states_BD
+
+    def _enter(self, cache: GrowingCache) -> None:
+        if self._live.rows:
+            self._live.join(cache, self._room)
+        else:
+            self._live = cache
+
+    def _feed(self, cache: GrowingCache, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
+        """Append tokens to each row and return the logits [B, V] after each row's last one."""
+        lengths = [len(each) for each in tokens]
+        width = max(lengths)
+        # Padding comes last, where no real token can see it, and is removed from the cache again.
+        ids_BT = self._tensor([[*each, *[self._pad_id] * (width - len(each))] for each in tokens])
+        last_B = self._tensor(lengths) - 1
+        offsets_BT = torch.minimum(torch.arange(width, device=self._device), last_B[:, None])
+        self._last = (torch.arange(len(tokens), device=self._device), last_B)
+        logits_B1V: Tensor = self._model(
+            input_ids=ids_BT,
+            attention_mask=cache.mask(width),
+            position_ids=self._tensor(positions)[:, None] + offsets_BT,
+            past_key_values=cache,
+            use_cache=True,
+        ).logits
+        cache.align([width - length for length in lengths])
+        return logits_B1V[:, 0]
 
     def _last_only(self, head: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Pass only each row's last position to the vocabulary projection, the most expensive layer."""
@@ -96,28 +123,8 @@ class Decoder(ABC):
         self._states_BD = hidden_BTD[self._last]
         return (self._states_BD[:, None], *inputs[1:])
 
-    def _forward(self, ids_BT: Tensor, last_B: Tensor, **more: Any) -> Tensor:
-        """Return the logits [B, V] after each row's last token, which is at index `last_B`."""
-        self._last = (torch.arange(len(ids_BT), device=self._device), last_B)
-        logits: Tensor = self._model(input_ids=ids_BT, use_cache=True, **more).logits
-        return logits[:, 0]
-
-    def _padded(self, tokens: Sequence[Sequence[int]]) -> Tensor:
-        """Pad token ids on the right to [B, T]."""
-        width = max(map(len, tokens))
-        return self._tensor([[*each, *[self._pad_id] * (width - len(each))] for each in tokens])
-
     def _tensor(self, numbers: Any) -> Tensor:
         return torch.tensor(numbers, dtype=torch.long, device=self._device)
-
-
-def order_after(rows: int, kept: list[int]) -> list[int]:
-    """Return which row is at each place when only `kept` of `rows` rows remain and the last ones fill the gaps."""
-    assert kept == sorted(set(kept)), "kept rows must be in increasing order"
-    assert not kept or 0 <= kept[0] <= kept[-1] < rows, "a kept row is out of range"
-    stay = set(kept)
-    fill = [row for row in kept if row >= len(kept)]
-    return [place if place in stay else fill.pop() for place in range(len(kept))]
 
 
 ATTENTION = {"full_attention", "sliding_attention"}
@@ -149,43 +156,3 @@ def longest_dialogue(training: Training, shape: PretrainedConfig) -> int:
         RolloutError: see `context_of`.
     """
     return min(context_of(shape), training.max_tokens + training.limits.tokens)
-
-
-def check_decoding(kind: Decoding, device: torch.device) -> None:
-    """Reject a decoder that does not run on this device.
-
-    Raises:
-        RolloutError: naming both.
-    """
-    if kind is Decoding.GRAPHS and device.type != "cuda":
-        raise RolloutError(
-            "training.rollout.decoder: found 'graphs', which needs cuda, but the policy is on the device "
-            f"'{device.type}'; use growing or slots"
-        )
-
-
-def check_shape(kind: Decoding, shape: PretrainedConfig) -> None:
-    """Reject a model that does not work with a decoder.
-
-    Raises:
-        RolloutError: naming the part of its configuration that prevents it.
-    """
-    context_of(shape)
-    if kind is not Decoding.GROWING:
-        check_sees_everything(shape)
-
-
-def check_sees_everything(shape: PretrainedConfig) -> None:
-    """Reject a model with sliding-window attention.
-
-    Raises:
-        RolloutError: if it has such layers.
-    """
-    config = shape.get_text_config()
-    window = getattr(config, "sliding_window", None)
-    kinds = set(getattr(config, "layer_types", None) or ())
-    if window is not None or kinds - {"full_attention"}:
-        raise RolloutError(
-            f"training.rollout.decoder: the model's configuration ('{config.model_type}') has layers that attend to a "
-            f"window of {window} tokens, expected full attention; set it to growing"
-        )

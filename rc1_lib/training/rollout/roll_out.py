@@ -28,10 +28,8 @@ from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
-from rc1_lib.training.rollout.decoder import Decoder, Decoding, check_decoding, context_of
-from rc1_lib.training.rollout.growing_decoder import GrowingDecoder
+from rc1_lib.training.rollout.decoder import Decoder, context_of
 from rc1_lib.training.rollout.sampling_weights import merged
-from rc1_lib.training.rollout.slot_decoder import CudaGraphs, SlotDecoder
 from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start, Trajectory
 
@@ -60,7 +58,7 @@ class Playground:
         self.form = form
         self._limits = Limits.of(training.limits)
         rollout = training.rollout
-        self._batching = Batching(rollout.rows, rollout.prefill_tokens, Decoding(rollout.decoder))
+        self._batching = Batching(rollout.rows, rollout.prefill_tokens)
         self._turn_tokens, self._thought_tokens = config.rollout_len, rollout.thought_tokens
         self._settings = RewardSettings.of(config)
 
@@ -135,12 +133,10 @@ class Batching:
     Attributes:
         rows: episodes in progress at once.
         prefill_tokens: prompt tokens in one forward pass, including padding.
-        decoder: layout of the KV cache.
     """
 
     rows: int
     prefill_tokens: int
-    decoder: Decoding = Decoding.GROWING
 
     def __post_init__(self) -> None:
         """Reject sizes below 1."""
@@ -191,7 +187,7 @@ def roll_out(
     context = context_of(model.config)
     episodes = [RunningEpisode(start, chat, sampling, context) for start in starts]
     rows = min(batching.rows, max(1, len(episodes)))
-    with merged(model), decoder_of(model, chat.pad_id, rows, batching.decoder).running() as decoder:
+    with merged(model), Decoder(model, chat.pad_id, rows).running() as decoder:
         _RolloutState(decoder, episodes, sampling.temperature, batching, keep_states).play()
     return [episode.trajectory() for episode in episodes]
 
@@ -209,8 +205,8 @@ class _RolloutState:
     ) -> None:
         self._decoder, self._temperature, self._batching = decoder, temperature, batching
         self._keep_states = keep_states
-        # Popped from the end: long prompts first, so that a chunk has similar lengths and later rows fit into the
-        # slots.
+        # Popped from the end: long prompts first, so that a chunk has similar lengths and later rows fit into
+        # the slots.
         self._waiting = sorted(episodes, key=lambda episode: len(episode.prompt))
         self._writing: list[RunningEpisode] = []
         self._reading: list[RunningEpisode] = []
@@ -281,19 +277,3 @@ class _RolloutState:
             under_way = len(self._waiting) + len(self._writing) + len(self._reading)
             rate = self._tokens / max(time.monotonic() - self._started, 1e-9)
             report_progress(STAGE, self._total - under_way, self._total, f"{rate:,.0f} tokens sampled a second")
-
-
-def decoder_of(model: PreTrainedModel, pad_id: int, rows: int, kind: Decoding) -> Decoder:
-    """Create a decoder.
-
-    Raises:
-        RolloutError: if it does not support the model or the device.
-    """
-    match kind:
-        case Decoding.GROWING:
-            return GrowingDecoder(model, pad_id, rows)
-        case Decoding.SLOTS:
-            return SlotDecoder(model, pad_id, rows)
-        case Decoding.GRAPHS:
-            check_decoding(kind, model.device)
-            return SlotDecoder(model, pad_id, rows, CudaGraphs().record)

@@ -55,7 +55,7 @@ def test_run_of_malformed_turns_ends(tiny: Tiny, pool: Rows) -> None:
     [
         ("torch_ppo", "training.collapse.min_scores_std", 0.01),
         ("torch_grpo", "training.collapse.max_frac_zero_std", 0.9),
-        ("torch_dpo", "training.collapse.max_frac_zero_std", 0.9),
+        ("trl_dpo", "training.collapse.max_frac_zero_std", 0.9),
     ],
 )
 def test_run_of_equal_rewards_ends_but_a_control_does_not(

@@ -1,4 +1,4 @@
-"""Supervised training in a run: only assistant turns of the pool are trained on, equally by both engines."""
+"""Supervised training in a run: only assistant turns of the pool are trained on."""
 
 from __future__ import annotations
 
@@ -20,24 +20,19 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
-from rc1_lib.training.engines.trl_sft import labelled
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.train_arguments import check_control
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
-from tests.shares import share
 from tests.training.test_episode_engines import same
 from tests.training.tiny_world import SUPERVISED
 
 Tiny = Callable[..., Run]
-BOTH = sorted(SUPERVISED)
+SFT = SUPERVISED["pure_pt_sft"]
 FEW = "batch_size=4"
 """Few rows, for tests in which the size of a step does not matter."""
 ONE_STEP = ("training.update.minibatches=1", "lr=0.001")
-ONE_PASS = "training.update.micro_tokens=100000"
-"""TRL's accuracy is a mean over forward passes."""
-an_engine = pytest.mark.parametrize("name", share(BOTH, "trl_sft"))
 
 
 def engine_of(run: Run) -> PurePtSFT:
@@ -67,25 +62,23 @@ def end_of(run: Run, *segments: int) -> CheckpointState:
     return CheckpointState({"adapter": state.tensors["adapter"]}, {}, {"optimizer": state.part("optimizer")})
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_step_reports_the_metrics_that_early_stop_accepts(tiny: Tiny, name: str) -> None:
-    run = tiny(*SUPERVISED[name])
+def test_step_reports_the_metrics_that_early_stop_accepts(tiny: Tiny) -> None:
+    run = tiny(*SFT)
     engine = engine_of(run)
     batch = demonstrated(engine, run)
     metrics = engine.train_step(batch) | batch["measured"]
-    known = measured(name, "demonstrations")
+    known = measured("pure_pt_sft", "demonstrations")
     assert known is not None and metrics.keys() == known[0]
     assert all(math.isfinite(value) for value in metrics.values())
     assert metrics["lr"] == run.config.lr and metrics["update/steps"] == 2 and metrics["rows"] == 8
     assert 0 < metrics["mean_token_accuracy"] <= 1
-    assert not unmeasured("eval/env/success", name, "demonstrations"), "an evaluation plays held-out rows"
-    assert unmeasured("reward/success", name, "demonstrations")
+    assert not unmeasured("eval/env/success", "pure_pt_sft", "demonstrations"), "an evaluation plays held-out rows"
+    assert unmeasured("reward/success", "pure_pt_sft", "demonstrations")
 
 
-@pytest.mark.parametrize("name", BOTH)
-def test_loss_is_the_mean_over_assistant_tokens(tiny: Tiny, name: str) -> None:
+def test_loss_is_the_mean_over_assistant_tokens(tiny: Tiny) -> None:
     """Compared row by row, without padding, with transformers' forward pass."""
-    run = tiny(*SUPERVISED[name], *ONE_STEP, ONE_PASS)
+    run = tiny(*SFT, *ONE_STEP)
     engine = engine_of(run)
     batch = demonstrated(engine, run)
     nats, right = [], 0
@@ -109,33 +102,12 @@ def test_user_and_tool_tokens_are_input_but_not_labels() -> None:
     short = Demonstration("a", (1, 2, 3), (False, False, True))
     batch = collate_demonstrations([long, short], pad_id=9)
     assert batch.ids.tolist() == [[1, 2, 3, 9, 9, 9], [1, 2, 3, 4, 5, 6]], "sorted by id, cut after the last own token"
-    ignored = -100
-    assert labelled(batch) == [
-        {"input_ids": [1, 2, 3], "labels": [ignored, ignored, 3]},
-        {"input_ids": [1, 2, 3, 4, 5, 6], "labels": [ignored, ignored, 3, 4, ignored, 6]},
-    ]
+    own = batch.ids.where(batch.action_mask, 0)
+    assert own.tolist() == [[0, 0, 3, 0, 0, 0], [0, 0, 3, 4, 0, 6]]
 
 
-def test_trl_engine_takes_the_same_step_as_the_plain_one(tiny: Tiny) -> None:
-    adapters, losses = [], []
-    for name in BOTH:
-        run = tiny(*SUPERVISED[name], *ONE_STEP, ONE_PASS)
-        engine = engine_of(run)
-        # AdamW's first step is as large for a gradient of rounding alone as for any other.
-        engine.optimizer = torch.optim.SGD(engine.policy.adapter_parameters(), lr=1.0)  # type: ignore[assignment]
-        metrics = engine.train_step(demonstrated(engine, run))
-        losses.append((metrics["loss"], metrics["grad_norm"], metrics["mean_token_accuracy"]))
-        adapters.append(engine.policy.adapter_state())
-    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
-    moved = [float(after.abs().max()) for name, after in adapters[0].items() if "lora_B" in name]  # B begins at 0
-    assert min(moved) > 1e-3
-    for ours, theirs in zip(*(a.values() for a in adapters), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
-
-
-@an_engine
-def test_loss_falls_and_a_restored_state_continues_bit_for_bit(tiny: Tiny, name: str) -> None:
-    run = tiny(*SUPERVISED[name], FEW)
+def test_loss_falls_and_a_restored_state_continues_bit_for_bit(tiny: Tiny) -> None:
+    run = tiny(*SFT, FEW)
     one, other = engine_of(run), engine_of(run)
     batch = demonstrated(one, run)
     losses = [one.train_step(batch)["loss"] for _ in range(4)]
@@ -146,22 +118,19 @@ def test_loss_falls_and_a_restored_state_continues_bit_for_bit(tiny: Tiny, name:
     assert same(one.policy.adapter_state(), other.policy.adapter_state())
 
 
-@an_engine
-def test_micro_batches_and_shards_do_not_change_the_metrics(tiny: Tiny, name: str) -> None:
+def test_micro_batches_and_shards_do_not_change_the_metrics(tiny: Tiny) -> None:
     found = []
     for settings in (("training.update.micro_tokens=100000",), ("training.update.micro_tokens=1", "training.shards=2")):
-        run = tiny(*SUPERVISED[name], FEW, *ONE_STEP, *settings, "training.processes=1")
+        run = tiny(*SFT, FEW, *ONE_STEP, *settings, "training.processes=1")
         engine = engine_of(run)
         found.append(engine.train_step(demonstrated(engine, run)))
-    of_passes = {"mean_token_accuracy", "entropy"} if name == "trl_sft" else set[str]()
-    left, right = ({name: step[name] for name in step.keys() - of_passes} for step in found)
+    left, right = found
     assert left == pytest.approx(right, rel=1e-4, abs=1e-5) and {"loss", "grad_norm"} <= left.keys()
 
 
-@an_engine
-def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny, name: str) -> None:
-    alone = tiny(*SUPERVISED[name], FEW, name="alone")
-    evaluated = tiny(*SUPERVISED[name], FEW, "training.eval_shadow={every_steps: 2, prompts: 6}", name="evaluated")
+def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny) -> None:
+    alone = tiny(*SFT, FEW, name="alone")
+    evaluated = tiny(*SFT, FEW, "training.eval_shadow={every_steps: 2, prompts: 6}", name="evaluated")
     assert diff_checkpoints(end_of(alone, 4), end_of(evaluated, 1, 2, 4), exact=True) == []
     lines = [json.loads(line) for line in (evaluated.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
     assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
@@ -170,7 +139,7 @@ def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny, nam
 def test_judge_is_opened_only_for_engines_that_learn_from_scores(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Run] = []
     monkeypatch.setattr(EpisodeJudge, "__init__", lambda _, run: opened.append(run))
-    for settings, expected in (((), 1), (SUPERVISED["pure_pt_sft"], 0)):
+    for settings, expected in (((), 1), (SFT, 0)):
         opened.clear()
         judge = prepare(tiny(*settings, "training.reward.judge=0.3")).judge
         assert len(opened) == expected and (judge is None) is not bool(expected)
@@ -178,5 +147,5 @@ def test_judge_is_opened_only_for_engines_that_learn_from_scores(tiny: Tiny, mon
 
 def test_control_of_a_supervised_engine_is_rejected(tiny: Tiny) -> None:
     check_control(tiny(), "random", None, evaluate=True)
-    with pytest.raises(ConfigError, match=r"--control: pure_pt_sft .*reward.* torch_dpo "):
-        check_control(tiny(*SUPERVISED["pure_pt_sft"]), "random", None, evaluate=True)
+    with pytest.raises(ConfigError, match=r"--control: pure_pt_sft .*reward.* torch_grpo "):
+        check_control(tiny(*SFT), "random", None, evaluate=True)

@@ -137,7 +137,6 @@ def test_full_fine_tuning_trains_all_weights_and_resumes_bit_for_bit(make: Make,
 
 
 def test_adapter_of_the_head_is_trained(base: Path) -> None:
-    """Only by `pure_pt_sft`: TRL's loss reads the head's own weights, so that `trl_sft` rejects the setting."""
     engine = engine_of("pure_pt_sft", base, "model.lora.target_modules=[q_proj, lm_head]")
     engine.train_step(BATCH)
     adapter = engine.state_dict()["adapter"]

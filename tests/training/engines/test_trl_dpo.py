@@ -1,17 +1,20 @@
-"""`trl_dpo`: TRL's trainer takes the same step as `torch_dpo`, on rollouts of the initial policy."""
+"""`trl_dpo`: pairs of the initial policy's rollouts, and the step that TRL's trainer takes on them."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import torch
+from torch.nn.functional import logsigmoid
 
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.engines.torch_dpo import Pair
-from rc1_lib.training.engines.trl_dpo import inputs_of
+from rc1_lib.training.diverged import DivergedError
+from rc1_lib.training.engines.trl_dpo import Pair, inputs_of, pairs_of
 from rc1_lib.training.updates.batch import collate
+from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
 from rc1_lib.training.updates.metrics import ParityError
 from tests.training.grpo.toys import rollouts
 from tests.training.test_episode_engines import engine_of, played, same, scored
@@ -21,21 +24,28 @@ Tiny = Callable[..., Run]
 ONE_STEP = ("training.update.minibatches=1", "kl_coef=0.1", "lr=0.001")
 
 
-def test_trl_dpo_and_torch_dpo_take_the_same_step(tiny: Tiny) -> None:
+def test_best_and_worst_of_every_group_are_a_pair() -> None:
+    scores = torch.tensor([0.1, 0.9, 0.5, 0.7, 0.7, 0.2, 0.2, 0.8])
+    groups = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3])
+    assert pairs_of(scores, groups) == [Pair(1, 0, True), Pair(3, 4, False), Pair(7, 6, True)]
+
+
+def test_loss_and_margins_are_those_of_the_paper(tiny: Tiny) -> None:
     """At temperature 1, as TRL supports no other, and on a policy that differs from the initial one."""
-    no_parity = ("training.parity.mean=100", "training.parity.far_share=1")  # torch_dpo expects its own rollouts
-    warm = ("training.rollout.temperature=1.0", *no_parity, *ONE_STEP)
-    theirs, ours = (engine_of(tiny(*ENGINES[name], *warm)) for name in ("trl_dpo", "torch_dpo"))
-    batch = scored(played(theirs, tiny(*ENGINES["trl_dpo"], *warm)))
-    theirs.train_step(batch)
-    ours.load_state_dict(copy.deepcopy(theirs.state_dict()))
-    seen, expected = theirs.train_step(batch), ours.train_step(batch)
-    assert expected["pairs/differ"] == seen["pairs/differ"] > 0
-    assert abs(expected["rewards/margins"]) > 1e-3
-    for name in ("loss", "rewards/margins", "rewards/accuracies"):
-        assert seen[name] == pytest.approx(expected[name], abs=1e-5), name
-    # torch_dpo's mean includes pairs with equal scores, TRL's does not.
-    assert seen["grad_norm"] * seen["pairs/differ"] == pytest.approx(expected["grad_norm"], rel=1e-4)
+    run = tiny(*ENGINES["trl_dpo"], "training.rollout.temperature=1.0", *ONE_STEP)
+    engine = engine_of(run)
+    batch = scored(played(engine, run))
+    engine.train_step(batch)
+    episodes = collate(batch["trajectories"], batch["scores"], pad_id=0)
+    now_BT = policy_logprobs(engine.policy, episodes, range(len(episodes)), micro_tokens=1000, temperature=1.0)
+    ref_BT = reference_logprobs(engine.policy, episodes, micro_tokens=1000, temperature=1.0)
+    gained_B = (now_BT - ref_BT).sum(dim=1)
+    pairs = [pair for pair in pairs_of(episodes.scores, episodes.groups) if pair.differ]
+    margins = torch.stack([0.1 * (gained_B[pair.chosen] - gained_B[pair.rejected]) for pair in pairs]).detach()
+    seen = engine.train_step(batch)
+    assert abs(float(margins.mean())) > 1e-3
+    assert seen["rewards/margins"] == pytest.approx(float(margins.mean()), abs=1e-5)
+    assert seen["loss"] == pytest.approx(float(-logsigmoid(margins).mean()), abs=1e-5)
 
 
 def test_rollouts_come_from_the_initial_policy_during_training(tiny: Tiny) -> None:
@@ -85,3 +95,28 @@ def test_user_and_tool_tokens_are_masked() -> None:
     assert inputs["input_ids"].tolist() == batch.ids[[1, 0], :longest].tolist()
     assert inputs["completion_mask"].bool().tolist() == batch.action_mask[[1, 0], :longest].tolist()
     assert inputs["attention_mask"].sum(dim=1).tolist() == batch.lengths[[1, 0]].tolist()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_non_finite_gradient_is_rejected_before_the_step(tiny: Tiny, bad: float) -> None:
+    run = tiny(*ENGINES["trl_dpo"])
+    engine = engine_of(run)
+    batch = scored(played(engine, run))
+    before = engine.policy.adapter_state()
+
+    def spoil(gradient: Any) -> Any:
+        return gradient * bad
+
+    handle = engine.policy.adapter_parameters()[-1].register_hook(spoil)
+    with pytest.raises(DivergedError, match=r"\bnorm\b.* (nan|inf), "):
+        engine.train_step(batch)
+    handle.remove()
+    assert same(engine.policy.adapter_state(), before)
+
+
+def test_attention_dropout_is_rejected_as_trl_uses_training_mode(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["trl_dpo"])
+    config = run.workspace.path("base/config.json")
+    config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
+    with pytest.raises(ConfigError, match=r"training\.engine: .*\(attention_dropout 0\.1 "):
+        engine_of(run)

@@ -26,7 +26,7 @@ from tests.training.test_ppo_run import go
 from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
 
 Tiny = Callable[..., Run]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("torch_grpo", "trl_grpo", "trl_dpo", *SUPERVISED)]
+LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_dpo", *SUPERVISED)]
 """The other engines. The ordinary suite runs one of them."""
 
 SHARDS = "training.shards=2"
@@ -53,7 +53,7 @@ def test_two_processes_resume_from_one_and_end_with_its_bytes(tiny: Tiny, alone:
     assert end_of(run.workspace.root) == alone
 
 
-@pytest.mark.parametrize("name", ["torch_dpo", *LONG])
+@pytest.mark.parametrize("name", ["torch_grpo", *LONG])
 def test_two_processes_of_every_other_engine_end_with_the_bytes_of_one(tiny: Tiny, name: str) -> None:
     ends = []
     for processes in (1, 2):

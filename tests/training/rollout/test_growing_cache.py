@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from rc1_lib.training.rollout.decoder import order_after
-from rc1_lib.training.rollout.growing_decoder import LEAST_ROOM, GrowingCache
+from rc1_lib.training.rollout.growing_cache import LEAST_ROOM, GrowingCache, order_after
 
 
 def states(rows: int, slots: int, seed: int) -> tuple[Tensor, Tensor]:

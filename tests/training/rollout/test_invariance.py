@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
+from torch import Tensor
 from transformers import PreTrainedModel
 
+from rc1_lib.training.rollout import growing_cache
 from rc1_lib.training.rollout.roll_out import Batching, roll_out
 from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.rollout.standin import WIDE, StandInChat, same_numbers, sampling, starts
@@ -74,3 +79,25 @@ def test_seed_and_iteration_decide_the_episodes(
 def test_episodes_of_one_row_use_different_random_numbers(played: list[Trajectory]) -> None:
     of_row_0 = [trajectory for trajectory in played if trajectory.row_id == "row-0"]
     assert len({trajectory.ids for trajectory in of_row_0}) > 1
+
+
+def test_keys_and_values_are_freed_when_a_rollout_ends(
+    chat: StandInChat, memorized: PreTrainedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They must not wait for the garbage collector: they are gigabytes, and training needs the memory."""
+    buffers = list[weakref.ref[Tensor]]()
+    zeros = growing_cache._zeros
+
+    def kept(like: Tensor, rows: int, slots: int) -> Tensor:
+        made = zeros(like, rows, slots)
+        buffers.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(growing_cache, "_zeros", kept)
+    gc.collect()
+    gc.disable()
+    try:
+        roll_out(memorized, chat, starts(chat, NUMBERS), sampling(), WIDE)
+        assert buffers and all(one() is None for one in buffers)
+    finally:
+        gc.enable()

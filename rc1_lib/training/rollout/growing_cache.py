@@ -1,4 +1,4 @@
-"""Decoder whose rows all end at the same slot of the KV cache; rows can join and leave.
+"""A KV cache whose rows all end at the same slot; rows can join and leave.
 
 Where a row begins depends on its length, so a row that joins late works like one that was there from the start, and the
 remaining rows are not copied when rows join or leave. transformers' `DynamicCache` copies all slots at every step. Here
@@ -7,15 +7,11 @@ the buffer is doubled when it is full, so a step writes one slot and returns vie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
-
-from rc1_lib.training.rollout.decoder import Decoder, order_after
 
 LEAST_ROOM = 32
 """Least number of slots allocated ahead, so that short prompts do not need a new buffer at every other step."""
@@ -211,62 +207,10 @@ class GrowingCache(Cache):
         return cast("list[GrowingLayer]", self.layers)
 
 
-class GrowingDecoder(Decoder):
-    """Decoder with caches that are as long as their longest row."""
-
-    def __init__(self, model: PreTrainedModel, pad_id: int, rows: int) -> None:
-        """Keep a causal model, which must be called inside `running`, and the maximum number of rows."""
-        super().__init__(model, pad_id)
-        self._room = rows
-        self._live = GrowingCache(0, self._device)
-        self._paused: list[GrowingCache] = []
-
-    def step(self, tokens: Sequence[int], positions: Sequence[int]) -> Tensor:
-        """See `Decoder.step`."""
-        return self._feed(self._live, [[token] for token in tokens], positions)
-
-    def admit(self, prompts: Sequence[Sequence[int]]) -> Tensor:
-        """See `Decoder.admit`."""
-        fresh = GrowingCache(len(prompts), self._device)
-        logits_BV = self._feed(fresh, prompts, [0] * len(prompts))
-        self._enter(fresh)
-        return logits_BV
-
-    def regroup(self, kept: list[int], paused: list[int]) -> list[int]:
-        """See `Decoder.regroup`."""
-        if paused:
-            self._paused.append(self._live.take(paused))
-        order = order_after(self._live.rows, kept)
-        self._live.keep(kept)
-        return order
-
-    def resume(self, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
-        """See `Decoder.resume`."""
-        merged = GrowingCache.joined(self._paused, after=max(map(len, tokens)))
-        self._paused = []
-        logits_BV = self._feed(merged, tokens, positions)
-        self._enter(merged)
-        return logits_BV
-
-    def _enter(self, cache: GrowingCache) -> None:
-        if self._live.rows:
-            self._live.join(cache, self._room)
-        else:
-            self._live = cache
-
-    def _feed(self, cache: GrowingCache, tokens: Sequence[Sequence[int]], positions: Sequence[int]) -> Tensor:
-        """Append tokens to each row and return the logits after each row's last one."""
-        lengths = [len(each) for each in tokens]
-        width = max(lengths)
-        # Padding comes last, where no real token can see it, and is removed from the cache again.
-        last_B = self._tensor(lengths) - 1
-        offsets_BT = torch.minimum(torch.arange(width, device=self._device), last_B[:, None])
-        logits_BV = self._forward(
-            self._padded(tokens),
-            last_B,
-            attention_mask=cache.mask(width),
-            position_ids=self._tensor(positions)[:, None] + offsets_BT,
-            past_key_values=cache,
-        )
-        cache.align([width - length for length in lengths])
-        return logits_BV
+def order_after(rows: int, kept: list[int]) -> list[int]:
+    """Return which row is at each place when only `kept` of `rows` rows remain and the last ones fill the gaps."""
+    assert kept == sorted(set(kept)), "kept rows must be in increasing order"
+    assert not kept or 0 <= kept[0] <= kept[-1] < rows, "a kept row is out of range"
+    stay = set(kept)
+    fill = [row for row in kept if row >= len(kept)]
+    return [place if place in stay else fill.pop() for place in range(len(kept))]
