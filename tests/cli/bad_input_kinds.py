@@ -1,7 +1,4 @@
-"""Every kind of bad input by topic: what is given, to which command, and the expected error.
-
-`docs/experiments/bad-input.md` lists them.
-"""
+"""Every kind of bad input by topic: what is given, to which command, and the expected error."""
 
 from __future__ import annotations
 
