@@ -13,7 +13,6 @@ CALM := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 # Three workers on two cores: those that run flows wait for their server a third of the time.
 TESTS := $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
 EXTRAS := dask,docker,mlflow,rule-tests,wandb
-PROFILE ?= local
 REAL ?= real
 ARGS ?=
 
@@ -66,20 +65,20 @@ test-cpus: $(STAMP) ## the tests that train, sample or evaluate, as on other CPU
 serve: $(STAMP) ## Prefect server, deployments and worker with one command
 	$(RC1) serve $(ARGS)
 
-preflight: $(STAMP) ## both rounds and the ticket (PROFILE=local or prod)
-	$(RC1) preflight --profile $(PROFILE) $(ARGS)
+preflight: $(STAMP) ## both rounds and the ticket (RUN_MODE=prod: of profile prod)
+	$(RC1) preflight $(ARGS)
 
 round1: $(STAMP) ## round 1 alone
-	$(RC1) round1 --profile $(PROFILE) $(ARGS)
+	$(RC1) round1 $(ARGS)
 
 round2: $(STAMP) ## round 2 alone
-	$(RC1) round2 --profile $(PROFILE) $(ARGS)
+	$(RC1) round2 $(ARGS)
 
-train: $(STAMP) ## warm start, PPO and evaluation, if the ticket opens them (PROFILE=local or prod)
-	$(RC1) train --profile $(PROFILE) $(ARGS)
+train: $(STAMP) ## warm start, PPO and evaluation, if the ticket opens them (RUN_MODE=prod: of profile prod)
+	$(RC1) train $(ARGS)
 
 resume: $(STAMP) ## go on from the latest checkpoint of the first seed
-	$(RC1) train --profile $(PROFILE) --resume-from checkpoints/rc1/latest $(ARGS)
+	$(RC1) train --resume-from checkpoints/rc1/latest $(ARGS)
 
 failpack: $(STAMP) ## pack logs, reports and fingerprints for whoever has to find out what went wrong
 	$(RC1) failpack $(ARGS)

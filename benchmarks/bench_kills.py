@@ -3,8 +3,8 @@
     python benchmarks/bench_kills.py [LIVES [SEED]]
 
 Runs both commands undisturbed in a small workspace. Then runs them in LIVES other workspaces, each killed ten times on
-the way, and compares how they end. Prints the table of docs/experiments/kills.md and writes
-benchmarks/results/kills.json after every life. Ends with 1 if anything differs.
+the way, and compares how they end. Prints a table and writes benchmarks/results/kills.json
+after every life. Ends with 1 if anything differs.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ def _print_address(workspace: Path, url: str, *, own: bool) -> None:
         f"in another terminal:\n"
         f"  export PREFECT_API_URL={url}/api{password}\n"
         f"  {programs / 'prefect'} deployment run rc1/preflight --watch\n"
-        "this uses the shipped settings of profile local; for others, as with --set: "
+        f"this uses the shipped settings of profile {os.environ.get('RUN_MODE') or 'local'}; "
+        "for others, as with --set: "
         "--param 'overrides=[\"pool.n=1200\"]'\n"
         f"Ctrl-C stops {'server, ' if own else ''}worker and runs.",
         flush=True,

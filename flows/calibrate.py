@@ -42,7 +42,7 @@ from tasks.reports import revoke
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def calibrate(
-    profile: str | None = "local",
+    profile: str | None = None,
     config: str | None = None,
     overrides: Sequence[str] = (),
     workspace: str | None = None,
@@ -53,7 +53,7 @@ def calibrate(
     """Fit the weights of the calibrated reward, and write them if every stage passes.
 
     Args:
-        profile: `local` or `prod`.
+        profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the checkout; of an

@@ -53,7 +53,7 @@ RoundNumber = Literal[1, 2]
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def preflight(
-    profile: str | None = "local",
+    profile: str | None = None,
     config: str | None = None,
     overrides: Sequence[str] = (),
     workspace: str | None = None,
@@ -69,7 +69,7 @@ def preflight(
     """Build what is missing, run the gates of both rounds, and issue the ticket, or stop after the first failed round.
 
     Args:
-        profile: `local` or `prod`.
+        profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the checkout; of an
@@ -90,8 +90,8 @@ def preflight(
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
         try:
-            if night is not None and (profile, config, tuple(overrides)) == ("local", None, ()):
-                profile, config = _recorded_settings(workspace)
+            if night is not None and (profile, config, tuple(overrides)) == (None, None, ()):
+                config = _recorded_settings(workspace)
             run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
             if night is not None:
                 night.run = run
@@ -161,13 +161,10 @@ def _after_failed_calibration(run: Run, done: Calibrated, failed: State[Any], nu
     )
 
 
-def _recorded_settings(workspace: str | None) -> tuple[str | None, str | None]:
-    """Return the profile and configuration to open: the settings that the workspace has recorded, or profile `local`.
-
-    A ticket is valid only for its own settings, and the schedule of the nightly has none.
-    """
+def _recorded_settings(workspace: str | None) -> str | None:
+    """Return the configuration that the workspace has recorded, if it has: a ticket is valid only for its own."""
     path = workspace_at(workspace).path(EFFECTIVE)
-    return (None, str(path)) if path.is_file() else ("local", None)
+    return str(path) if path.is_file() else None
 
 
 def _nightly(

@@ -22,7 +22,7 @@ from tasks.release import package, ready, release_card, report_page, verified
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def release(
-    profile: str | None = "local",
+    profile: str | None = None,
     config: str | None = None,
     overrides: Sequence[str] = (),
     workspace: str | None = None,
@@ -31,7 +31,7 @@ def release(
     """Write the report of the run, and pack it if its ticket is valid and its evaluation passed.
 
     Args:
-        profile: `local` or `prod`.
+        profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file: those of the preflight that issued the ticket.
         workspace: where everything is read and written; default: the checkout; of an

@@ -46,7 +46,7 @@ class Approval(RunInput):
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def scale_up(
-    profile: str | None = "local",
+    profile: str | None = None,
     config: str | None = None,
     overrides: Sequence[str] = (),
     workspace: str | None = None,
@@ -55,7 +55,7 @@ def scale_up(
     """Grow the pool through `scale_up.sizes`, and stop at the first failed gate.
 
     Args:
-        profile: `local` or `prod`.
+        profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the checkout; of an

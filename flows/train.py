@@ -48,7 +48,7 @@ from tasks.training_report import Story, Trained, report_training
 
 @flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
 def train(
-    profile: str | None = "local",
+    profile: str | None = None,
     config: str | None = None,
     overrides: Sequence[str] = (),
     workspace: str | None = None,
@@ -62,7 +62,7 @@ def train(
     """Train a policy, if the ticket allows it, and compare it with the initial policy.
 
     Args:
-        profile: `local` or `prod`.
+        profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file: the same as for the preflight, or the ticket does not match.
         workspace: where everything is read and written; default: the checkout; of an

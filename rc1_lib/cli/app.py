@@ -86,7 +86,6 @@ for _panel, _commands in {
         ("evaluate", train.evaluate, "rc1 evaluate latest --prompts 60"),
         ("scale-up", preflight.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),
         ("report", release.report, "rc1 report"),
-        ("review", release.review, "rc1 review --days 14"),
         ("release", release.release, "rc1 release --sign key.pem"),
     ),
     "The reward": (

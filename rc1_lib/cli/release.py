@@ -1,32 +1,23 @@
-"""`report`, `review`, `release`, `verify`, and `world export|verify`: what leaves a workspace."""
+"""`report`, `release`, `verify`, and `world export|verify`: what leaves a workspace."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
-from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
-    from rc1_lib.release.report.trends import Change
     from rc1_lib.run import Run
 
 _ANOTHER = "ask for the package again, and compare its SHA-256 with the sender's"
-_MISSED = timedelta(days=2)
-"""After this long without a nightly run, at least one was missed."""
 _WORLD = "outputs/rc1_world"
 
 
@@ -48,35 +39,6 @@ def report(session: Session, seed: Seed = None) -> int:
     else:
         ending = Ending("done", "report of a run that passed", report=place, following=then(session, "release"))
     return end(session, ending, {"exit_code": 0, **asdict(page)})
-
-
-def review(
-    session: Session,
-    days: Annotated[int, typer.Option(min=1, max=3650, help="Days to review, up to the latest night.")] = 7,
-) -> int:
-    """Write one page about what changed from night to night: each gate's deciding value, and the judge's traffic.
-
-    It reads only the history of the nightly runs. The same history gives the same page.
-    """
-    from rc1_lib.release.report.review import write_review
-    from rc1_lib.release.report.trends import NOTHING, day
-
-    run = session.open()
-    found = write_review(run, days)
-    ended = Counter(night.outcome.value for night in found.nights)
-    session.show(
-        f"{len(found.nights)} nights from {day(found.nights[0])} to {day(found.nights[-1])}: "
-        f"{', '.join(f'{count} {outcome}' for outcome, count in ended.items())}"
-    )
-    age = datetime.now(UTC) - found.nights[-1].began
-    if age > _MISSED:
-        session.show(f"no nightly run for {age.days} days: check that `rc1 serve` is running and its schedule is on")
-    session.show(_changes_table(found.changes) if found.changes else NOTHING)
-    session.show(f"SHA-256 {found.sha256}")
-    words = f"{len(found.nights)} nights reviewed, {len(found.changes)} changes"
-    listed = [asdict(change) for change in found.changes]
-    document = {"exit_code": 0, "path": found.path, "sha256": found.sha256, "nights": ended, "changes": listed}
-    return end(session, Ending("done", words, report=run.workspace.path(found.path)), document)
 
 
 def release(
@@ -200,16 +162,3 @@ def _pool(session: Session, run: Run, rows: Path | None) -> Path:
     if not pool.is_file():
         raise RC1Error(f"{pool}: file not found; `rc1 difficulty-bucketize` writes such rows")
     return pool
-
-
-def _changes_table(changes: Sequence[Change]) -> Table:
-    """Return what changed from night to night, in at most 80 columns."""
-    from rc1_lib.release.report.trends import NEW, STILL
-
-    rows = [
-        (Text(one.what, "bold red" if one.what in (NEW, STILL) else ""), one.gate, one.since, one.words)
-        for one in changes
-    ]
-    shown = table("what changed", ("what", "gate", "since", "figures"), rows)
-    shown.width = 80
-    return shown

@@ -142,6 +142,14 @@ class DifficultyGate(Section):
 
     min_hard_pct: Share
     """Minimum share of hard rows."""
+    max_hard_pct: Share
+    """Maximum share of hard rows."""
+    min_medium_pct: Share
+    """Minimum share of medium rows."""
+    max_medium_pct: Share
+    """Maximum share of medium rows."""
+    min_easy_pct: Share
+    """Minimum share of easy rows."""
     max_easy_pct: Share
     """Maximum share of easy rows."""
     len_max: Positive

@@ -1,4 +1,4 @@
-"""Difficulty of the balanced pool: bucket shares, upper limits, and how much evidence the prompts give away."""
+"""Difficulty of the balanced pool: bucket shares, limits of a row, and how much evidence the prompts give away."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from rc1_lib.checks import at_least, at_most, equal, number, offenders, parts
 from rc1_lib.config.thresholds import DifficultyGate, MixGate
 from rc1_lib.gates.mix import share_checks
-from rc1_lib.records import Check, GateResult, Task
+from rc1_lib.records import BUCKETS, Check, GateResult, Task
 
 # The original script's list of quick diagnoses, with this project's keys.
 _HARD = (
@@ -18,6 +18,7 @@ _HARD = (
     "add questions that take several"
 )
 _EASY = "lower difficulty.target.easy or pool.intended.easy"
+_BAND = "set difficulty.target inside the bounds, and run `rc1 difficulty-bucketize` again"
 _LENGTH = "raise --len-max or cut long pages, and check the base model's context length"
 _TURNS = "lower --max-turns when building the pool"
 _HOPS = "lower pool.max_tool_hops or pool.recipes.hard.detours"
@@ -66,10 +67,14 @@ def difficulty_gate(
 
 
 def _judge(part: pl.DataFrame, limits: DifficultyGate, suffix: str) -> list[Check]:
-    easy, hard = part.filter(pl.col("bucket") == "easy"), part.filter(pl.col("bucket") == "hard")
+    easy, medium, hard = (part.filter(pl.col("bucket") == bucket) for bucket in BUCKETS)
     easy_overlap, hard_overlap = _median(easy), _median(hard)
     return [
         at_least(f"hard share{suffix}", _share(hard, part), limits.min_hard_pct, _HARD),
+        at_most(f"hard share, upper bound{suffix}", _share(hard, part), limits.max_hard_pct, _BAND),
+        at_least(f"medium share{suffix}", _share(medium, part), limits.min_medium_pct, _BAND),
+        at_most(f"medium share, upper bound{suffix}", _share(medium, part), limits.max_medium_pct, _BAND),
+        at_least(f"easy share, lower bound{suffix}", _share(easy, part), limits.min_easy_pct, _BAND),
         at_most(f"easy share{suffix}", _share(easy, part), limits.max_easy_pct, _EASY),
         at_most(f"len_tokens, highest{suffix}", _highest(part, "len_tokens"), limits.len_max, _LENGTH),
         at_most(f"turns, highest{suffix}", _highest(part, "turns"), limits.turns_max, _TURNS),

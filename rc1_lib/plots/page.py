@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 _NAMES = {INK: "ink", OLD: "old", NEW: "new", BAD: "bad", QUIET: "quiet", GRID: "grid"}
 """Colour -> its name in the page's style sheet."""
 _WIDTH, _TYPE = 3.6, 8.5
-_LONGEST = 28
-"""Most characters of a name, so that there is room for the plot."""
 _SLIDE_DPI = 400
 _SETTINGS: Any = {
     "svg.fonttype": "none", "text.parse_math": False, "axes.linewidth": 0.7, "xtick.major.width": 0.6,
@@ -61,10 +58,8 @@ def draw(
     paint: Callable[[Axes], None],
     height: float = 2.2,
     legend: Sequence[tuple[str, str]] = (),
-    *,
-    slide: bool = True,
 ) -> Chart:
-    """Draw a chart once, and write it as SVG and, if `slide`, as PNG."""
+    """Draw a chart once, and write it as SVG and as PNG."""
     import matplotlib as mpl
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
@@ -75,17 +70,16 @@ def draw(
         axes.tick_params(labelsize=_TYPE, colors=INK, length=2.5, color=QUIET)
         canvas.calm(axes)
         paint(axes)
-        svg, png = io.StringIO(), b""
+        svg = io.StringIO()
         for patch in (figure.patch, axes.patch):
             patch.set(facecolor="none", edgecolor="none")
         no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         FigureCanvasSVG(figure).print_svg(svg, metadata=no_metadata)  # type: ignore[no-untyped-call]
-        if slide:
-            _captioned(figure, title, legend)
-            for patch in (figure.patch, axes.patch):
-                patch.set(facecolor="white")
-            figure.set_dpi(_SLIDE_DPI)
-            png = canvas.png_of(figure)
+        _captioned(figure, title, legend)
+        for patch in (figure.patch, axes.patch):
+            patch.set(facecolor="white")
+        figure.set_dpi(_SLIDE_DPI)
+        png = canvas.png_of(figure)
     return Chart(name, title, caption, _inline(svg.getvalue(), name, f"{title}. {caption}"), png, tuple(legend))
 
 
@@ -216,67 +210,3 @@ def reliability(axes: Axes, bins: Sequence[tuple[float, float]], others: Sequenc
     axes.grid(True, color=GRID, linewidth=0.7)
     axes.set_xlabel("score", fontsize=_TYPE, color=INK)
     axes.set_ylabel("success, %", fontsize=_TYPE, color=INK)
-
-
-@dataclass(frozen=True, slots=True)
-class Points:
-    """Values over days; each sequence has one entry per day, None if there is no value.
-
-    Attributes:
-        days: times in days.
-        labels: labels of a few days, as (day, text).
-        values: the value of each day.
-        intervals: the interval of each value.
-        bounds: the thresholds of each day.
-        failed: whether a gate failed on each day.
-        trend: first and last point of the trend line, if there is one.
-    """
-
-    days: Sequence[float]
-    labels: Sequence[tuple[float, str]]
-    values: Sequence[float | None]
-    intervals: Sequence[tuple[float, float] | None] = ()
-    bounds: Sequence[Sequence[float]] = ()
-    failed: Sequence[bool] = ()
-    trend: tuple[tuple[float, float], tuple[float, float]] | None = None
-
-
-def over_days(axes: Axes, *series: Points) -> None:
-    """Draw values over days with their thresholds; a second series is drawn in another colour. Gaps stay gaps."""
-    for points, colour, mark in zip(series, (NEW, OLD), ("o", "D"), strict=False):
-        heights = [math.nan if value is None else value for value in points.values]
-        axes.plot(points.days, heights, color=colour, linewidth=1.4, marker=mark, markersize=3.5)
-        for day, ends in zip(points.days, points.intervals, strict=False):
-            if ends is not None:
-                axes.vlines(day, *ends, color=colour, linewidth=1.2, alpha=0.45)
-        for place in range(max(map(len, points.bounds), default=0)):
-            edge = [bound[place] if place < len(bound) else math.nan for bound in points.bounds]
-            axes.plot(points.days, edge, color=BAD, linewidth=1.1, linestyle=(0, (4, 2)), drawstyle="steps-post")
-        for day, height, failed in zip(points.days, heights, points.failed, strict=False):
-            if failed and math.isnan(height):
-                axes.plot([day], [0.04], marker="X", markersize=7, color=BAD, transform=axes.get_xaxis_transform())
-            elif failed:
-                axes.plot([day], [height], marker="X", markersize=7, color=BAD)
-        if points.trend is not None:
-            axes.plot(*zip(*points.trend, strict=True), color=OLD, linewidth=2.2, alpha=0.6)
-    _dated(axes, series[0])
-    axes.grid(True, axis="y", color=GRID, linewidth=0.7)
-    axes.locator_params(axis="y", nbins=4)
-
-
-def verdicts(axes: Axes, names: Sequence[str], points: Points, rows: Sequence[Sequence[bool | None]]) -> None:
-    """Draw one line per name with one mark per day: dot if passed, cross if failed, dash if not evaluated."""
-    kinds: tuple[tuple[bool | None, str, str], ...] = ((True, NEW, "o"), (False, BAD, "X"), (None, QUIET, "_"))
-    for place, row in enumerate(rows):
-        for kind, colour, mark in kinds:
-            days = [day for day, found in zip(points.days, row, strict=True) if found is kind]
-            axes.plot(days, [place] * len(days), linestyle="none", marker=mark, markersize=4.5, color=colour)
-    named(axes, [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names])
-    axes.grid(False)
-    _dated(axes, points)
-
-
-def _dated(axes: Axes, points: Points) -> None:
-    axes.set_xticks([day for day, _ in points.labels], [words for _, words in points.labels])
-    room = 0.04 * (points.days[-1] - points.days[0]) or 0.5
-    axes.set_xlim(points.days[0] - room, points.days[-1] + room)

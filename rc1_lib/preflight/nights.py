@@ -1,7 +1,7 @@
-"""The history of nightly runs: one line per night, however it ended, oldest first.
+"""The history of nightly runs: one line of JSON per night, however it ended, oldest first.
 
 A line is appended under a lock, in one write, and synced. A partial last line, left by a kill or a full disk, is not a
-night: readers skip it, and the next night truncates it. RC1 never removes a whole line.
+night: the next night truncates it. RC1 never removes a whole line.
 """
 
 from __future__ import annotations
@@ -26,17 +26,11 @@ from rc1_lib.judge.judge import open_store
 from rc1_lib.judge.store import LOG_SCHEMA
 from rc1_lib.judge.usage import usage_figures
 from rc1_lib.masking import conceal_tree, secrets
-from rc1_lib.preflight.ticket import read_ticket
-from rc1_lib.records import Check, GateResult
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import Workspace
 
 NIGHTS = "reports/preflight/nights.jsonl"
-
-
-_OUTCOMES_OF_0_1_0 = {"green": "passed", "red": "failed"}
-_IN_CHECKS_OF_0_1_0 = ("the teacher", "the scripted expert")
-"""Outcomes and names of checks that version 0.1.0 wrote; they are still read for one more version."""
 
 
 class NightOutcome(StrEnum):
@@ -112,122 +106,15 @@ class Night:
             "verdict": self.verdict,
             "profile": self.run.config.profile if self.run else None,
             "config_sha256": self.run.config_sha256 if self.run else None,
-            "ticket": _ticket(self.run) if self.run else None,
-            "rounds": {name: [_brief(result) for result in results] for name, results in self.rounds.items()},
+            "gates": {name: {one.name: _brief(one) for one in results} for name, results in self.rounds.items()},
             "judge": _asked_since(self.run, self.began) if self.run else None,
         }
 
 
-@dataclass(frozen=True, slots=True)
-class KeptGate:
-    """A gate's verdict in one round of a night.
-
-    Attributes:
-        round: `round1`, `round2` or `nightly`.
-        name: the gate's name.
-        status: as in `Status`.
-        why: the error, the waiver, or what it waits for; empty if its checks decided.
-        checks: the checks that decide; their comparisons are computed again, not trusted.
-    """
-
-    round: str
-    name: str
-    status: str
-    why: str
-    checks: tuple[Check, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class KeptNight:
-    """A night of the history.
-
-    Attributes:
-        began: its start.
-        outcome: how it ended.
-        verdict: its outcome in a sentence.
-        config_sha256: SHA-256 of the configuration; None if that was rejected.
-        revoked: why the ticket was revoked at its end; None if it was not, or if there was none.
-        gates: the gates, in the order in which they were judged.
-        judge: figures of `UsageFigures` by name, without those that could not be read.
-    """
-
-    began: datetime
-    outcome: NightOutcome
-    verdict: str
-    config_sha256: str | None
-    revoked: str | None
-    gates: tuple[KeptGate, ...]
-    judge: Mapping[str, Any]
-
-
-def parse_nights(content: bytes, name: str) -> list[KeptNight]:
-    """Parse a history and return its nights, oldest first; a partial last line is skipped.
-
-    Args:
-        content: the file's bytes.
-        name: its name in errors.
-
-    Raises:
-        RC1Error: when a whole line is not a night.
-    """
-    nights = []
-    for number, line in enumerate(content[: _whole(content)].splitlines(), 1):
-        try:
-            nights.append(_night(orjson.loads(line)))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise RC1Error(
-                f"{name}, line {number}: is not a record of a night ({type(error).__name__}: {error}); remove the "
-                f"line, or move the file away, so that the next night starts a new one"
-            ) from None
-    return sorted(nights, key=lambda night: night.began)
-
-
-def _night(body: Mapping[str, Any]) -> KeptNight:
-    began = datetime.fromisoformat(body["began"])
-    if began.tzinfo is None:
-        raise ValueError(f"began is {body['began']}, expected a time with a time zone")
-    sha256, revoked = body["config_sha256"], (body["ticket"] or {}).get("revoked")
-    return KeptNight(
-        began=began,
-        outcome=NightOutcome(_OUTCOMES_OF_0_1_0.get(body["outcome"], body["outcome"])),
-        verdict=str(body["verdict"]),
-        config_sha256=None if sha256 is None else str(sha256),
-        revoked=None if revoked is None else str(revoked),
-        gates=tuple(_gate(name, one) for name, gates in body["rounds"].items() for one in gates),
-        judge=dict(body["judge"] or {}),
-    )
-
-
-def _gate(round_name: str, body: Mapping[str, Any]) -> KeptGate:
-    named = [{**one, "name": str(one["name"]).replace(*_IN_CHECKS_OF_0_1_0)} for one in body["checks"]]
-    checks = tuple(Check.from_dict(one) for one in named)
-    return KeptGate(round_name, str(body["name"]), str(body["status"]), str(body["why"]), checks)
-
-
 def _brief(result: GateResult) -> dict[str, Any]:
-    """Return a verdict without advice, evidence and offenders, which are in the reports."""
-    return {
-        "name": result.name,
-        "status": result.status.value,
-        "why": result.error or result.waiver or result.waits_for,
-        "checks": [_check(check) for check in result.checks if check.op != "info"],
-    }
-
-
-def _check(check: Check) -> dict[str, Any]:
-    return {name: part for name, part in check.to_dict().items() if name != "advice"}
-
-
-def _ticket(run: Run) -> dict[str, Any] | None:
-    try:
-        ticket = read_ticket(run)
-    except RC1Error:
-        return None
-    return {
-        "issued": ticket["issued"],
-        "expires": ticket["expires"],
-        "revoked": (ticket["revoked"] or {}).get("reason"),
-    }
+    """Return a verdict with the values that decided it; the rest is in the Prefect UI and the latest report."""
+    figures = {check.name: check.to_dict()["value"] for check in result.checks if check.op != "info"}
+    return {"status": result.status.value, "figures": figures}
 
 
 def _asked_since(run: Run, began: float) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Every kind of bad input by topic: what is given, to which command, and the expected error.
-
-`docs/experiments/bad-input.md` lists them.
-"""
+"""Every kind of bad input by topic: what is given, to which command, and the expected error."""
 
 from __future__ import annotations
 
@@ -44,7 +41,6 @@ FLAGS = (
     BadInput("an unknown command", "prefligth", "No such command"),
     BadInput("a word where a number is wanted", "build-pool --n many", "should be a valid integer"),
     BadInput("an unknown choice", "preflight --build sometimes", "is not one of"),
-    BadInput("zero days", "review --days 0", "should be greater than or equal to 1"),
     BadInput("one seed and all seeds", "train --seed 1 --all-seeds", "give one of them"),
     BadInput("a pilot longer than the training", "plan --pilot-steps 9 --set steps=8", "give a number from 2 to 8"),
     BadInput("an argument that is not UTF-8", "config show --set base_model=\udcff", "is not valid UTF-8"),
@@ -244,7 +240,6 @@ EVIDENCE = (
     BadInput("shadow rows compared without weights", "shadow-run", "weights"),
     BadInput("metrics of a missing pool", "difficulty-metrics", "there is no such file"),
     BadInput("a balance without metrics", "difficulty-bucketize", "file not found"),
-    BadInput("a review without nights", "review", "no night"),
     BadInput("a small configuration with a flag of the large one",
              "train --config configs/train_local.yaml --all-seeds", "is a small local configuration"),
 )  # fmt: skip

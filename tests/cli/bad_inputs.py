@@ -23,7 +23,7 @@ class BadInput:
     """One kind of bad input.
 
     Attributes:
-        kind: what is given, as docs/experiments/bad-input.md names it.
+        kind: what is given.
         command: the command and its flags; `{w}` is the workspace.
         error: a part of the expected error message.
         make: writes the input into the workspace.

@@ -68,6 +68,7 @@ def test_yaml_file_and_launcher_register_the_same_deployments() -> None:
     for one in written:
         flow = entries[one["name"]][1]
         defaults = {name: found.default for name, found in inspect.signature(flow.fn).parameters.items()}
+        assert defaults["profile"] is None, "the worker's RUN_MODE decides"
         flow.validate_parameters({**defaults, **one["parameters"]})
 
 

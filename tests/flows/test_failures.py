@@ -16,7 +16,7 @@ from flows.failures import leave_failure
 from flows.preflight import preflight
 from flows.scale_up import scale_up
 from flows.train import train
-from rc1_lib.preflight.nights import NIGHTS, parse_nights
+from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.workspace.artifacts import read_json
 from tasks.endings import GATES_FAILED, NOT_APPROVED, REFUSED
 
@@ -53,8 +53,8 @@ def test_report_of_a_killed_process_has_the_states_message(tmp_path: Path) -> No
 def test_nightly_run_whose_process_died_is_in_the_history(tmp_path: Path) -> None:
     for state in (Crashed(message="killed by signal 9"), Failed(message="a fault"), Failed(name=GATES_FAILED)):
         ended(tmp_path, state, recheck=True)
-    (night,) = parse_nights((tmp_path / NIGHTS).read_bytes(), NIGHTS)
-    assert (night.outcome, night.verdict) == ("crashed", "killed by signal 9")
+    night = read_json(tmp_path / NIGHTS)
+    assert (night["outcome"], night["verdict"]) == ("crashed", "killed by signal 9")
 
 
 def test_key_reaches_neither_log_nor_report(

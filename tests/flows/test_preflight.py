@@ -18,7 +18,7 @@ from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
 from rc1_lib.gates.machine import resources_gate
 from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round
-from rc1_lib.preflight.nights import NIGHTS, KeptNight, parse_nights
+from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import GateResult
@@ -40,8 +40,8 @@ def repeat_rows(path: Path, count: int) -> None:
     path.write_bytes(b"".join([*lines, *lines[:count]]))
 
 
-def nights(run: Run) -> list[KeptNight]:
-    return parse_nights(run.workspace.path(NIGHTS).read_bytes(), NIGHTS)
+def nights(run: Run) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run.workspace.path(NIGHTS).read_bytes().splitlines()]
 
 
 def test_two_passed_rounds_issue_a_valid_ticket(passed_preflight: tuple[Run, State[Any]]) -> None:
@@ -138,10 +138,10 @@ def test_nightly_run_confirms_a_ticket_without_changing_its_files(
     card = Artifact.get("rc1-nightly-gates")
     assert card is not None and "overall: medians moved by" in str(card.data)
     (night,) = nights(preflighted_copy)
-    assert (night.outcome, night.verdict, night.revoked) == ("passed", state.message, None)
-    assert {gate.round for gate in night.gates} == {"round1", "nightly"}
-    assert night.judge["hit_rate"] == 0.0, "the judge was called without its store"
-    assert night.judge["calls"] == preflighted_copy.config.judge.baseline.n * preflighted_copy.config.judge.samples
+    assert (night["outcome"], night["verdict"]) == ("passed", state.message)
+    assert night["gates"].keys() == {"round1", "nightly"}
+    assert night["judge"]["hit_rate"] == 0.0, "the judge was called without its store"
+    assert night["judge"]["calls"] == preflighted_copy.config.judge.baseline.n * preflighted_copy.config.judge.samples
 
 
 def test_nightly_run_calls_no_judge_after_a_failed_round(
@@ -157,8 +157,8 @@ def test_nightly_run_calls_no_judge_after_a_failed_round(
     assert drift["status"] == "not judged"
     assert "round 1, which failed" in drift["waits_for"]
     (night,) = nights(preflighted_copy)
-    assert (night.outcome, night.gates[-1].why, night.judge["calls"]) == ("failed", drift["waits_for"], 0)
-    assert "round 1: 1 of" in str(night.revoked)
+    assert (night["outcome"], night["judge"]["calls"]) == ("failed", 0)
+    assert night["gates"]["nightly"] == {"judge_drift": {"status": "not judged", "figures": {}}}
 
 
 def test_rejected_nightly_run_is_recorded(preflighted_copy: Run, run_flow: Start) -> None:
@@ -166,9 +166,9 @@ def test_rejected_nightly_run_is_recorded(preflighted_copy: Run, run_flow: Start
         assert run_flow(preflighted_copy, **NIGHTLY_PARAMETERS).name == "Refused"
     assert run_flow(preflighted_copy, **NIGHTLY_PARAMETERS, overrides=["nonsense=1"]).name == "Refused"
     busy, wrong = nights(preflighted_copy)
-    assert busy.outcome == wrong.outcome == "refused"
-    assert "a training" in busy.verdict and busy.config_sha256 is not None
-    assert "nonsense" in wrong.verdict and wrong.config_sha256 is None
+    assert busy["outcome"] == wrong["outcome"] == "refused"
+    assert "a training" in busy["verdict"] and busy["config_sha256"] is not None
+    assert "nonsense" in wrong["verdict"] and wrong["config_sha256"] is None
 
 
 def test_another_judge_is_rejected_before_any_call_or_build(preflighted_copy: Run, run_flow: Start) -> None:
@@ -193,8 +193,7 @@ def test_nightly_run_revokes_the_ticket_when_one_byte_of_the_pool_changed(
     with pytest.raises(TicketError, match="revoked"):
         verify_ticket(preflighted_copy)
     (night,) = nights(preflighted_copy)
-    assert (night.outcome, night.verdict, night.gates) == ("failed", state.message, ())
-    assert f"{preflighted_copy.config.pool.path} has changed" in str(night.revoked)
+    assert (night["outcome"], night["verdict"], night["gates"]) == ("failed", state.message, {})
 
 
 def test_round_2_alone_issues_no_ticket(preflighted_copy: Run, run_flow: Start, only_gates: Only) -> None:
@@ -247,4 +246,4 @@ def test_nightly_run_with_other_settings_is_rejected_and_keeps_the_ticket(
     assert "other settings (lr is 0.0001, the ticket has 0.0025)" in str(state.message)
     assert verify_ticket(preflighted_copy), "the ticket was not checked, so nothing speaks against it"
     (night,) = nights(preflighted_copy)
-    assert (night.outcome, night.revoked) == ("refused", None)
+    assert night["outcome"] == "refused"

@@ -351,6 +351,26 @@ class TestDifficulty:
         assert "hard share" in {check.name for check in self.evaluate(evidence, metrics, fewer).failures}
 
     @pytest.mark.parametrize(
+        ("lacking", "above", "below"),
+        [
+            ("medium", "hard share, upper bound", "medium share"),
+            ("easy", "medium share, upper bound", "easy share, lower bound"),
+        ],
+    )
+    def test_a_bucket_without_rows_leaves_another_above_its_share(
+        self, evidence: Evidence, lacking: str, above: str, below: str
+    ) -> None:
+        metrics, balanced = evidence.metrics(), evidence.rows("balanced")
+        gone = metrics.filter(pl.col("bucket") == lacking)["id"]
+        failed = {
+            check.name
+            for check in self.evaluate(evidence, metrics, balanced.filter(~pl.col("id").is_in(gone.implode()))).failures
+        }
+        assert {
+            f"{name}{suffix}" for name in (above, below) for suffix in ("", *(f"[{task}]" for task in TASKS))
+        } <= failed
+
+    @pytest.mark.parametrize(
         ("check", "settings"),
         [
             ("hard share", ("difficulty.target.hard", "tool_hops", "--clarify-rate", "ops_numeric")),

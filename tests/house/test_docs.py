@@ -14,8 +14,6 @@ DOCUMENTS = [
     *sorted(PROJECT_ROOT.glob("*.md")),
     *(page for folder in ("docs", "models") for page in sorted((PROJECT_ROOT / folder).rglob("*.md"))),
 ]
-CURRENT = [page for page in DOCUMENTS if page.parent.name != "archive"]
-"""Pages of the archive name files of their time; only their links are checked."""
 _FILE = re.compile(
     r"`((?:rc1_lib|tests|configs|flows|tasks|benchmarks|templates|deployments|models)/[\w./-]+)(?::[^`]*)?`"
 )
@@ -48,7 +46,7 @@ def test_every_link_has_a_target(document: Path) -> None:
     assert broken == []
 
 
-@pytest.mark.parametrize("document", CURRENT, ids=lambda path: str(path.relative_to(PROJECT_ROOT)))
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT_ROOT)))
 def test_every_named_file_exists(document: Path) -> None:
     named = set(_FILE.findall(document.read_text(encoding="utf-8"))) - CREATED_BY_USERS
     assert sorted(name for name in named if not (PROJECT_ROOT / name).exists()) == []

@@ -1,7 +1,7 @@
 """Forgeries of a ticket and its files by someone with write access to the workspace, and the expected error.
 
 Each is applied to a workspace with a valid ticket. `recomputed` ones also have recomputed digests, as far as the kind
-says. An error of None means that it is not detected; `docs/experiments/forgeries.md` says why.
+says. An error of None means that it is not detected; `docs/ticket.md` says why.
 """
 
 from __future__ import annotations

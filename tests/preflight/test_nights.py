@@ -14,18 +14,15 @@ import pytest
 
 from rc1_lib.checks import at_least, info
 from rc1_lib.errors import RC1Error
-from rc1_lib.numbers.uncertainty import CheckInterval
-from rc1_lib.preflight.nights import NIGHTS, KeptNight, Night, NightOutcome, parse_nights
-from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.preflight.nights import NIGHTS, Night, NightOutcome
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import Workspace
 from tests.forks import this_interpreter
 
-NEAR = CheckInterval(0.6, 0.8, 0.95, 400, "rows")
 GATES = {
     "round1": [
-        GateResult("diversity", (at_least("distinct-2", 0.7, 0.65, "write more templates", NEAR), info("rows", 5))),
+        GateResult("diversity", (at_least("distinct-2", 0.7, 0.65, "write more templates"), info("rows", 5))),
         GateResult("judge_probe", error="no answer"),
     ]
 }
@@ -41,25 +38,30 @@ def keep(workspace: Workspace, name: str, **given: Any) -> None:
         night.ended(NightOutcome.FAILED, f"of {name}", GATES)
 
 
-def kept(workspace: Workspace) -> list[KeptNight]:
-    return parse_nights(workspace.path(NIGHTS).read_bytes(), NIGHTS)
+def kept(workspace: Workspace) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in workspace.path(NIGHTS).read_bytes().splitlines()]
 
 
-def test_nightly_run_is_recorded_with_the_deciding_check_of_each_gate(workspace: Workspace) -> None:
+def verdicts(workspace: Workspace) -> list[str]:
+    return [night["verdict"] for night in kept(workspace)]
+
+
+def test_nightly_run_is_recorded_with_status_and_figures_of_each_gate(workspace: Workspace) -> None:
     keep(workspace, "one")
     (night,) = kept(workspace)
-    assert (night.outcome, night.verdict, night.judge) == (NightOutcome.FAILED, "of one", {})
-    diversity, probe = night.gates
-    assert (diversity.round, diversity.name, diversity.status) == ("round1", "diversity", "passed")
-    (check,) = diversity.checks
-    assert (check.name, check.value, check.threshold, check.interval) == ("distinct-2", 0.7, 0.65, NEAR)
-    assert (probe.status, probe.why) == ("error", "no answer")
+    assert (night["id"], night["outcome"], night["verdict"]) == ("one", "failed", "of one")
+    assert night["gates"] == {
+        "round1": {
+            "diversity": {"status": "passed", "figures": {"distinct-2": 0.7}},
+            "judge_probe": {"status": "error", "figures": {}},
+        }
+    }
 
 
 def test_nightly_run_is_recorded_once(workspace: Workspace) -> None:
     for name in ("one", "two", "one"):
         keep(workspace, name)
-    assert [night.verdict for night in kept(workspace)] == ["of one", "of two"]
+    assert verdicts(workspace) == ["of one", "of two"]
 
 
 def test_error_of_a_nightly_run_is_recorded_and_raised(workspace: Workspace) -> None:
@@ -69,20 +71,19 @@ def test_error_of_a_nightly_run_is_recorded_and_raised(workspace: Workspace) -> 
         night.ended(NightOutcome.FAILED, "a gate failed", GATES)
         raise OSError("disk full")
     first, second = kept(workspace)
-    assert (first.outcome, first.verdict) == (NightOutcome.ERROR, "disk full")
-    assert (second.outcome, second.verdict) == (NightOutcome.ERROR, "a gate failed; then disk full")
-    assert len(second.gates) == 2
+    assert (first["outcome"], first["verdict"]) == ("error", "disk full")
+    assert (second["outcome"], second["verdict"]) == ("error", "a gate failed; then disk full")
+    assert len(second["gates"]["round1"]) == 2
 
 
 @pytest.mark.parametrize("cut", [1, 40, -1])
-def test_torn_last_line_is_ignored_and_removed(workspace: Workspace, cut: int) -> None:
+def test_torn_last_line_is_removed_by_the_next_night(workspace: Workspace, cut: int) -> None:
     keep(workspace, "one")
     path = workspace.path(NIGHTS)
     whole = path.read_bytes()
     path.write_bytes(whole + whole.rstrip()[:cut])
-    assert len(kept(workspace)) == 1
     keep(workspace, "two")
-    assert [night.verdict for night in kept(workspace)] == ["of one", "of two"]
+    assert verdicts(workspace) == ["of one", "of two"]
     assert path.read_bytes().startswith(whole + b'{"id":"two"')
 
 
@@ -91,7 +92,7 @@ def test_last_line_without_a_newline_is_complete(workspace: Workspace) -> None:
     path = workspace.path(NIGHTS)
     path.write_bytes(path.read_bytes().rstrip())
     keep(workspace, "two")
-    assert [night.verdict for night in kept(workspace)] == ["of one", "of two"]
+    assert verdicts(workspace) == ["of one", "of two"]
 
 
 def append_forever(root: str) -> None:
@@ -109,39 +110,11 @@ def test_kill_while_appending_keeps_every_earlier_run(workspace: Workspace, tmp_
             assert writer.poll() is None and time.monotonic() < until, writer.read_output()
         assert writer.kill() == -signal.SIGKILL
     keep(workspace, "0 1")
-    verdicts = [night.verdict.split()[1:] for night in kept(workspace)]
-    for writer_id in dict.fromkeys(one for one, _ in verdicts):
-        numbers = [int(number) for one, number in verdicts if one == writer_id]
+    found = [verdict.split()[1:] for verdict in verdicts(workspace)]
+    for writer_id in dict.fromkeys(one for one, _ in found):
+        numbers = [int(number) for one, number in found if one == writer_id]
         assert numbers == list(range(1, len(numbers) + 1))
-    assert verdicts[-1] == ["0", "1"]
-
-
-@pytest.mark.parametrize(("then", "now"), [("green", NightOutcome.PASSED), ("red", NightOutcome.FAILED)])
-def test_nightly_run_of_version_0_1_0_is_read(workspace: Workspace, then: str, now: NightOutcome) -> None:
-    keep(workspace, "one")
-    path = workspace.path(NIGHTS)
-    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "outcome": then}) + b"\n")
-    assert [night.outcome for night in kept(workspace)] == [now]
-
-
-def test_check_of_version_0_1_0_is_read_with_its_current_name(workspace: Workspace) -> None:
-    keep(workspace, "one")
-    path = workspace.path(NIGHTS)
-    check = {**at_least("x", 0.2, 0.05, "").to_dict(), "name": "echo: below the teacher by"}
-    gate = {"name": "reward_hacking", "status": "passed", "why": "", "checks": [check]}
-    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "rounds": {"round1": [gate]}}) + b"\n")
-    (night,) = kept(workspace)
-    assert [one.name for one in night.gates[0].checks] == ["echo: below the scripted expert by"]
-
-
-def test_invalid_record_is_named_by_its_line(workspace: Workspace) -> None:
-    keep(workspace, "one")
-    path = workspace.path(NIGHTS)
-    good = orjson.loads(path.read_bytes())
-    for change in ({"rounds": []}, {"began": "yesterday"}, {"began": "2026-11-22T03:00:00"}, {"outcome": "purple"}):
-        path.write_bytes(orjson.dumps(good) + b"\n" + orjson.dumps({**good, **change}) + b"\n")
-        with pytest.raises(RC1Error, match=r"nights\.jsonl, line 2: "):
-            kept(workspace)
+    assert found[-1] == ["0", "1"]
 
 
 def test_history_has_no_secret(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,16 +136,9 @@ def test_figures_of_an_unused_judge_are_none_and_a_damaged_store_is_unreadable(w
     run = open_run(profile="local", workspace=workspace.root)
     keep(workspace, "one", run=run)
     (night,) = kept(workspace)
-    assert night.config_sha256 == run.config_sha256
-    assert (night.judge["calls"], night.judge["hit_rate"], night.judge["usd"]) == (0, None, None)
+    assert night["config_sha256"] == run.config_sha256
+    assert (night["judge"]["calls"], night["judge"]["hit_rate"], night["judge"]["usd"]) == (0, None, None)
     run.workspace.path(run.config.judge.store.path).parent.mkdir(parents=True)
     run.workspace.path(run.config.judge.store.path).write_bytes(b"no database at all" * 99)
     keep(workspace, "two", run=run)
-    assert list(kept(workspace)[1].judge) == ["unreadable"]
-
-
-def test_nightly_run_records_why_the_ticket_was_revoked(ticketed: Run) -> None:
-    keep(ticketed.workspace, "one", run=ticketed)
-    revoke_ticket(ticketed, "the pool has changed")
-    keep(ticketed.workspace, "two", run=ticketed)
-    assert [night.revoked for night in kept(ticketed.workspace)] == [None, "the pool has changed"]
+    assert list(kept(workspace)[1]["judge"]) == ["unreadable"]

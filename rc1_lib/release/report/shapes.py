@@ -1,6 +1,6 @@
 """The form that the page expects of the files that it quotes; errors name the file and the place in it.
 
-Tickets, nights and verdicts have readers in their own rooms; the forms here are for files that no other room reads.
+Tickets and verdicts have readers in their own rooms; the forms here are for files that no other room reads.
 A form looks like the file: `name?` may be missing or null, `*` is any name, and the entries of a list have one form.
 Files may contain more. Numbers that are only shown are checked where they are shown.
 """

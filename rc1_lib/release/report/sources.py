@@ -97,7 +97,6 @@ class Sources:
         self,
         name: str,
         path: str | Path,
-        parse: Callable[[bytes], Any] | None = None,
         shape: TypeAdapter[Any] | None = None,
     ) -> Source | None:
         """Read a file, as JSON, JSON lines (`.jsonl`) or text (`.md`); None if it does not exist.
@@ -105,7 +104,6 @@ class Sources:
         Args:
             name: its name on the page.
             path: its path; a string is relative to the workspace.
-            parse: parses its bytes; default: by suffix.
             shape: the expected form; default: the name's in `SHAPES`.
 
         Raises:
@@ -118,7 +116,7 @@ class Sources:
             return None
         try:
             content = read_regular(path)
-            body = (parse or _BY_SUFFIX.get(path.suffix, orjson.loads))(content)
+            body = _BY_SUFFIX.get(path.suffix, orjson.loads)(content)
         except (OSError, ValueError) as error:
             raise RC1Error(f"{path}: cannot be read for the report ({error}); write it again or move it away") from None
         if (shape := shape or SHAPES.get(name)) is not None:
