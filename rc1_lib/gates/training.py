@@ -64,22 +64,23 @@ def penalty_gate(config: RunConfig) -> GateResult:
     and two cost as much as configured, five no more than the cap, and needed ones nothing.
     """
     alpha, cap = config.overclar.alpha, config.overclar.cap
-    advice = "set use_overclar_penalty: true; if it is, the reward does not do what its settings say"
     checks = (
         equal("use_overclar_penalty", config.use_overclar_penalty, True, "set use_overclar_penalty: true"),
         equal("alpha is positive", alpha > 0, True, "set overclar.alpha above 0 (0.07 is usual)"),
-        *(
-            equal(
-                f"price of {asked} needless questions", _price(config, asked, False),
-                _tidy(alpha * min(asked, cap)), advice,
-            )
-            for asked in (1, 2, 5)
-        ),
-        equal("price of 5 needed questions", _price(config, 5, True), 0.0, advice),
+        *(_priced(config, asked, needs=False, wanted=alpha * min(asked, cap)) for asked in (1, 2, 5)),
+        _priced(config, 5, needs=True, wanted=0.0),
         info("alpha", alpha),
         info("cap", cap),
-    )  # fmt: skip
+    )
     return GateResult("overclar_penalty", checks)
+
+
+def _priced(config: RunConfig, asked: int, *, needs: bool, wanted: float) -> Check:
+    """Check that so many questions cost what they should, up to the last bits of a difference of sums."""
+    name = f"price of {asked} {'needed' if needs else 'needless'} questions"
+    price, wanted = round(_price(config, asked, needs), 9), round(wanted, 9)
+    advice = "set use_overclar_penalty: true; if it is, the reward does not do what its settings say"
+    return Check(name, price, "==", wanted, price == wanted, advice)
 
 
 def _price(config: RunConfig, asked: int, needs: bool) -> float:
@@ -92,9 +93,4 @@ def _price(config: RunConfig, asked: int, needs: bool) -> float:
         )  # fmt: skip
         return reward_terms(outcome, "medium", RewardSettings.of(config), judged=1.0).total
 
-    return _tidy(reward(0) - reward(asked))
-
-
-def _tidy(price: float) -> float:
-    """Round away the last bits of a difference of sums."""
-    return round(price, 9)
+    return reward(0) - reward(asked)
