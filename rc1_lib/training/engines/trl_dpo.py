@@ -129,9 +129,8 @@ class TrlDPO(PolicyEngine):
             self._made = self._make()
         trainer, training = self._made, self.policy.training
         trainer.train_dataset = data
-        set_seed(
-            int(torch.randint(2**31, (), generator=self._minibatch_rng))
-        )  # TRL shuffles with torch's global generator
+        # TRL shuffles with torch's global generator.
+        set_seed(int(torch.randint(2**31, (), generator=self._minibatch_rng)))
         gc.freeze()  # TRL collects garbage first; scanning everything loaded before would take 0.4 s
         try:
             trainer.train()
