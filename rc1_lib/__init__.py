@@ -3,4 +3,4 @@
 All of RC1's logic is in this package, and nothing in it imports Prefect: `tasks/` and `flows/` call it.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

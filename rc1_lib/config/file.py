@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from rc1_lib.config.removed_keys import why_removed
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.errors import ConfigError
@@ -258,8 +257,7 @@ def _apply(tree: dict[str, Any], override: str, example: str) -> None:
     node: Any = tree
     for depth, parent in enumerate(parents, start=1):
         if parent not in node:
-            unknown = f"unknown section '{parent}'{_nearest(parent, list(node))}"
-            raise _override_error(override, why_removed(key) or unknown)
+            raise _override_error(override, f"unknown section '{parent}'{_nearest(parent, list(node))}")
         node = node[parent]
         if not isinstance(node, dict):
             whole = ".".join(parents[:depth])
@@ -289,7 +287,7 @@ def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence
         if item["type"] == "extra_forbidden":
             *parents, leaf = item["loc"]
             known = _known_keys(kind, parents)
-            problem = why_removed(where) or f"unknown key '{where}'{_nearest(str(leaf), known)}"
+            problem = f"unknown key '{where}'{_nearest(str(leaf), known)}"
         elif item["type"] == "missing":
             problem = f"the key '{where}' is missing"
         elif item["type"] == "value_error":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from rc1_lib.config.file import (
     read_layers,
     read_yaml,
 )
-from rc1_lib.config.removed_keys import FIXED, MOVED
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.preflight.preconditions import check_can_train
@@ -479,18 +477,6 @@ def test_judge_address_is_read_from_the_environment(monkeypatch: pytest.MonkeyPa
 )
 def test_valid_training_setting_loads(override: str) -> None:
     load_config(LOCAL, [override])
-
-
-@pytest.mark.parametrize("key", [*MOVED, *FIXED])
-def test_moved_or_removed_key_is_rejected_with_its_replacement(key: str) -> None:
-    with pytest.raises(ConfigError, match=f" '{re.escape(key)}' ") as caught:
-        load_config(LOCAL, [f"{key}=1"])
-    target = MOVED.get(key)
-    if target is None:
-        assert f" {FIXED[key]}; " in str(caught.value)
-        return
-    assert f" {target}; " in str(caught.value)
-    assert any(f"{known}.".startswith(f"{target}.") for known in flatten(load_config(LOCAL).model_dump()))
 
 
 def own(tmp_path: Path, text: str) -> Path:

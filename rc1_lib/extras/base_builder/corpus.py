@@ -1,8 +1,8 @@
 """Training data of the bundled base: demonstrations on synthetic questions that are in no pool and no evaluation.
 
 The questions come from the same generator as the pool's, with other seeds, and are worded by the same templates. The
-scripted expert has the same habits: it asks if a prompt *sounds* vague, and in the last corpus a little more if
-something is missing. So the base is good with its tools and mediocre at deciding when to ask.
+scripted expert asks by what is missing in the first corpus, and hardly by it in the last one. So the base is good with
+its tools, sees what is missing, and is mediocre at deciding when to ask.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Train the bundled base: next-token prediction, with measures that make a tiny model learn to copy.
 
 Three things help it to copy sooner: rows are short at first; batches of random names and numbers that occur twice are
-mixed in; and tokens with only one correct value weigh more than the expert's phrases, which cannot be predicted.
+mixed in; and tokens with only one correct value weigh more than the expert's phrases, which cannot be predicted. So
+do those that choose what a turn does: whether to ask hangs on one or two tokens of a dialogue.
 """
 
 from __future__ import annotations
@@ -94,10 +95,11 @@ def _learn(model: Qwen3ForCausalLM, batch: Batch, schedule: Schedule, rng: np.ra
     """
     hidden = model.model(input_ids=batch.ids, use_cache=False).last_hidden_state[:, :-1]
     targets, own, exact = batch.ids[:, 1:], batch.own[:, 1:], batch.exact[:, 1:]
+    heavy = exact | batch.choice[:, 1:]
     drawn = torch.from_numpy(rng.random(own.shape) < schedule.other_share)
     other = batch.real[:, 1:] & ~own & drawn
     losses = _losses(model, hidden[own], targets[own])
-    weights = torch.where(exact[own], schedule.exact_weight, 1.0)
+    weights = torch.where(heavy[own], schedule.exact_weight, 1.0)
     loss = (losses * weights).sum() / weights.sum()
     if bool(other.any()):
         loss = loss + schedule.other_weight * _losses(model, hidden[other], targets[other]).mean()

@@ -24,12 +24,14 @@ class Packed:
         ids: all tokens, row after row [N] int32.
         own: action mask: True for tokens of the assistant [N].
         exact: True for tokens of the assistant with only one correct value: arguments of calls, and answers [N].
+        choice: True for tokens that choose what a turn does: its first one, and the one that names a tool [N].
         starts: first token of each row, and the end of the last one [R + 1].
     """
 
     ids: np.ndarray[Any, np.dtype[np.int32]]
     own: np.ndarray[Any, np.dtype[np.bool_]]
     exact: np.ndarray[Any, np.dtype[np.bool_]]
+    choice: np.ndarray[Any, np.dtype[np.bool_]]
     starts: np.ndarray[Any, np.dtype[np.int64]]
 
     def __len__(self) -> int:
@@ -45,16 +47,17 @@ class Packed:
         chosen = range(len(self))[rows]
         first, last = self.starts[chosen.start], self.starts[chosen.stop]
         starts = self.starts[chosen.start : chosen.stop + 1] - first
-        return Packed(self.ids[first:last], self.own[first:last], self.exact[first:last], starts)
+        return Packed(*(array[first:last] for array in (self.ids, self.own, self.exact, self.choice)), starts)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows padded on the right [B, T]: token ids, and masks of own tokens, exact tokens and real tokens."""
+    """Rows padded on the right [B, T]: token ids, and masks of own, exact, choosing and real tokens."""
 
     ids: Tensor
     own: Tensor
     exact: Tensor
+    choice: Tensor
     real: Tensor
 
 
@@ -70,12 +73,14 @@ def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bo
     ids: list[int] = []
     own: list[bool] = []
     exact: list[bool] = []
+    choice: list[bool] = []
     starts = [0]
-    marks = ExactMarks(form)
+    marks = Marks(form)
     for row in rows:
         tokens, mine = form.dialogue_ids(row["messages"])
         if len(tokens) <= most:
-            precise = marks.of(tokens, mine)
+            choice += marks.choices(tokens, mine)
+            precise = marks.exact(tokens, mine)
             if not made_up and row["made_up"]:
                 mine = [its and not one_right for its, one_right in zip(mine, precise, strict=True)]
                 precise = [False] * len(tokens)
@@ -83,21 +88,27 @@ def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bo
             own += mine
             exact += precise
             starts.append(len(ids))
-    return Packed(
-        np.array(ids, np.int32), np.array(own, np.bool_), np.array(exact, np.bool_), np.array(starts, np.int64)
-    )
+    masks = (np.array(mask, np.bool_) for mask in (own, exact, choice))
+    return Packed(np.array(ids, np.int32), *masks, np.array(starts, np.int64))
 
 
-class ExactMarks:
-    """Finds the assistant's tokens with only one correct value: arguments of calls, and answers."""
+class Marks:
+    """Finds the assistant's tokens with only one correct value, and those that choose what a turn does."""
 
     def __init__(self, form: ChatFormat) -> None:
         self._form = form
         self._opens: dict[int, bool] = {}
         self._closes: dict[int, bool] = {}
 
-    def of(self, ids: Sequence[int], own: Sequence[bool]) -> list[bool]:
-        """Return one flag per token."""
+    def choices(self, ids: Sequence[int], own: Sequence[bool]) -> list[bool]:
+        """Flag the first token of each turn, and those that name a tool: they choose to ask, to call or to answer."""
+        before = [False, *own[:-1]]
+        return [
+            mine and (not already or self._begins(token)) for token, mine, already in zip(ids, own, before, strict=True)
+        ]
+
+    def exact(self, ids: Sequence[int], own: Sequence[bool]) -> list[bool]:
+        """Flag the tokens with only one correct value: arguments of calls, and answers."""
         inside, flags, before = False, [], -1
         for token, mine in zip(ids, own, strict=True):
             inside = inside and mine and not self._ends(token)
@@ -128,6 +139,7 @@ def joined(parts: Sequence[Packed]) -> Packed:
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.own for part in parts]),
         np.concatenate([part.exact for part in parts]),
+        np.concatenate([part.choice for part in parts]),
         np.concatenate([[0], np.cumsum(lengths)]),
     )
 
@@ -136,11 +148,12 @@ def padded(packed: Packed, rows: Sequence[int], pad_id: int) -> Batch:
     """Pad the rows to one batch."""
     lengths = packed.lengths[list(rows)]
     ids = np.full((len(rows), int(lengths.max())), pad_id, np.int64)
-    own, exact = np.zeros(ids.shape, np.bool_), np.zeros(ids.shape, np.bool_)
+    own, exact, choice = (np.zeros(ids.shape, np.bool_) for _ in range(3))
     real = np.arange(ids.shape[1])[None, :] < lengths[:, None]
     places = np.concatenate([np.arange(packed.starts[row], packed.starts[row + 1]) for row in rows])
-    ids[real], own[real], exact[real] = packed.ids[places], packed.own[places], packed.exact[places]
-    return Batch(*(torch.from_numpy(array) for array in (ids, own, exact, real)))
+    ids[real], own[real] = packed.ids[places], packed.own[places]
+    exact[real], choice[real] = packed.exact[places], packed.choice[places]
+    return Batch(*(torch.from_numpy(array) for array in (ids, own, exact, choice, real)))
 
 
 def batches(packed: Packed, tokens: int, longest: int, rng: np.random.Generator) -> Iterator[list[int]]:

@@ -82,7 +82,7 @@ class Schedule(Section):
     other_weight: Annotated[float, Field(ge=0)]
     """Loss weight of such tokens."""
     exact_weight: Annotated[float, Field(ge=1)]
-    """Loss weight of tokens with only one correct value: in a call's argument, or in an answer."""
+    """Loss weight of tokens with only one correct value (a call's argument, an answer), and of a turn's choices."""
     short_until: Share
     """Share of the steps that use only short rows, from which copying is learned sooner."""
     short_tokens: Positive

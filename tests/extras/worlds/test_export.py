@@ -256,7 +256,7 @@ def test_different_settings_are_reported(run: Run, world: Path) -> None:
 
 
 def test_different_version_is_reported(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "__version__", "0.2.0")
+    monkeypatch.setattr(package, "__version__", "9.9.9")
     assert different(run, world) == ["version", "rc1.version", "README.md", "pyproject.toml"]
 
 

@@ -1,4 +1,4 @@
-"""Packed demonstrations: own tokens, exact tokens (with one right value), and batches of all rows."""
+"""Packed demonstrations: own tokens, exact tokens (with one right value), choosing tokens, and batches of all rows."""
 
 from __future__ import annotations
 
@@ -45,6 +45,21 @@ def test_exact_tokens_are_own_tokens(packed: Packed) -> None:
     assert packed.exact.any() and not (packed.exact & ~packed.own).any()
 
 
+def test_choosing_tokens_begin_a_turn_or_name_a_tool(
+    form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
+) -> None:
+    for place, row in enumerate(pool):
+        begin, end = packed.starts[place], packed.starts[place + 1]
+        ids, own = packed.ids[begin:end].tolist(), packed.own[begin:end].tolist()
+        turns = [number for number in range(1, len(ids)) if own[number] and not own[number - 1]]
+        chosen = [number for number in range(len(ids)) if packed.choice[begin + number]]
+        spoken = [message for message in row["messages"] if message["role"] == "assistant"]
+        named = [call["function"]["name"] for message in spoken for call in message.get("tool_calls") or []]
+        others = [form.decode(ids[: number + 1]) for number in chosen if number not in turns]
+        assert len(turns) == len(spoken) and set(turns) <= set(chosen)
+        assert [text.rsplit('"name": "', 1)[1].split('"')[0] for text in others] == named
+
+
 def test_packed_rows_have_the_tokens_and_masks_of_their_dialogues(
     form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
 ) -> None:
@@ -76,7 +91,7 @@ def test_values_invented_by_the_expert_can_be_excluded_from_training(
 
 def test_joined_parts_equal_the_whole(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
     whole = joined([pack(pool[:5], form, 2000), pack(pool[5:], form, 2000)])
-    for name in ("ids", "own", "exact", "starts"):
+    for name in ("ids", "own", "exact", "choice", "starts"):
         assert np.array_equal(getattr(whole, name), getattr(packed, name))
 
 
@@ -94,6 +109,7 @@ def test_batch_is_its_rows_with_padding(packed: Packed) -> None:
         assert batch.ids[place, :length].tolist() == packed.ids[begin:end].tolist()
         assert batch.own[place, :length].tolist() == packed.own[begin:end].tolist()
         assert batch.exact[place, :length].tolist() == packed.exact[begin:end].tolist()
+        assert batch.choice[place, :length].tolist() == packed.choice[begin:end].tolist()
         assert batch.real[place].tolist() == [True] * length + [False] * (batch.ids.shape[1] - length)
         assert not batch.ids[place, length:].any() and not batch.own[place, length:].any()
 
