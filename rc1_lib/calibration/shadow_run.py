@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
 
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, with_reward
 from rc1_lib.calibration.weights_file import read_weights
+from rc1_lib.checks import info
 from rc1_lib.config.thresholds import ShadowRunGate, SharedThresholds
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
@@ -18,7 +19,7 @@ from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.provenance.derived import fingerprint
-from rc1_lib.records import GateResult
+from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import atomic_write
@@ -27,6 +28,7 @@ BASELINE, CALIBRATED, PRE_RUN = "baseline", "calibrated", "pre_run_check"
 _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OF_THE_FLOW = (BASELINE, CALIBRATED)
 """Tags reserved for the calibration."""
+_OF_THE_PRIOR = info("weights", "those of the old score: the calibration's prior; rc1 weight-calib fits others")
 _Gate = Callable[[Comparison, float, ShadowRunGate, SharedThresholds], GateResult]
 
 
@@ -67,10 +69,18 @@ def shadow_run(
         RC1Error: when there are no weights, or the judge cannot be asked.
     """
     chosen = read_weights(run, dimensions(run)) if weights is None else weights
-    return _compare(run, tag, chosen, shadow_run_gate, judge)
+    prior = (_OF_THE_PRIOR,) if chosen == run.config.reward.old_weights else ()
+    return _compare(run, tag, chosen, shadow_run_gate, judge, prior)
 
 
-def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, judge: AsksJudge) -> GateReport:
+def _compare(
+    run: Run,
+    tag: str,
+    weights: Mapping[str, float],
+    gate_of: _Gate,
+    judge: AsksJudge,
+    further: Sequence[Check] = (),
+) -> GateReport:
     path, shared = report_path(tag), run.config.gates.shared
     judged = judge(run, rows_of(run, SHADOW))
     frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
@@ -83,7 +93,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, j
         seed=run.config.shadow.seed,
     )
     gate = gate_of(compared, judged.coverage, run.config.gates.shadow_run, shared)
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models, judged.test_double)))
+    gate = replace(gate, checks=(*further, *gate.checks, *judge_checks(run, judged.models, judged.test_double)))
     terms = _write_terms(run, tag, frame)
     body = {
         "tag": tag,

@@ -167,7 +167,10 @@ def shadow_run(
     ] = None,
     rebuild: Rebuild = False,
 ) -> int:
-    """Compare the baseline reward with the calibrated one on the held-out dialogues of the shadow set."""
+    """Compare the baseline reward with the calibrated one on the held-out dialogues of the shadow set.
+
+    Before a calibration, the new reward weighs like the old score, and the report says so.
+    """
     copy = session.report("--dump-manifest", dump_manifest, ("stratified", "strata", "rows"))
     run = session.open(
         {
@@ -184,18 +187,21 @@ def shadow_run(
 
     if compares:
         from rc1_lib.calibration.judged_rows import dimensions
-        from rc1_lib.calibration.weights_file import read_weights
+        from rc1_lib.calibration.weights_file import NoWeightsError, read_weights
 
         report_path(label)
         if label in OF_THE_FLOW:
             raise ConfigError(f"--tag {label}: rc1 calibrate uses this tag for its own reports; choose another one")
-        read_weights(run, dimensions(run))  # before anything is written or paid for
+        try:
+            weights = read_weights(run, dimensions(run))  # before anything is written or paid for
+        except NoWeightsError:
+            weights = dict(run.config.reward.old_weights)
     document = _materialise(session, run, copy, rebuild, in_place=materialize is None)
     if not compares:
         session.document(document)
         return 0
     with stages():
-        outcome = compare(run, label)
+        outcome = compare(run, label, weights)
     session.show(shadow_table(outcome.body), split_table(outcome.body))
     return show_step(session, run, outcome, "shadow-run", "--tag", label, further=document)
 

@@ -225,7 +225,6 @@ def test_invalid_argument_fails_with_a_message_and_writes_nothing(
     ("arguments", "missing", "words"),
     [
         (("weight-calib",), BALANCED, "file not found"),
-        (("shadow-run", "--tag", "T"), WEIGHTS, "there are no weights yet; run `rc1 weight-calib`"),
         (("overclar-penalty",), "data/shadow_eval_245.jsonl", "file not found"),
         (("overclar-penalty", "--ablation"), WEIGHTS, "there are no weights yet"),
         (("overclar-penalty", "--ablation"), TAKES, "file not found"),
@@ -249,6 +248,15 @@ def test_calibration_on_too_few_rows_fails_with_their_number(ask: Ask, own: Path
     assert "5 usable rows are fewer than the 9 criteria to weigh" in done.err
     assert {name: before[name] for name in before if "sqlite" not in name}.items() <= files(own).items()
     assert not set(files(own)) - set(before)
+
+
+def test_shadow_run_before_a_calibration_weighs_like_the_old_score_and_says_so(ask: Ask, own: Path) -> None:
+    (own / WEIGHTS).unlink()
+    done = ask("shadow-run", "--tag", "T", at=own)
+    report = json.loads((own / "reports/shadow_run_T.json").read_text())
+    assert done.code == 2, "the old score is no better than itself"
+    assert report["weights"] == report["old_weights"]
+    assert any(check["name"] == "weights" and "prior" in check["value"] for check in report["checks"])
 
 
 @pytest.mark.parametrize("tag", ["baseline", "calibrated"])
