@@ -197,7 +197,7 @@ def shadow_run(
         except NoWeightsError:
             weights = dict(run.config.reward.old_weights)
             session.show(
-                "there are no weights yet: the new reward weighs like the old score (rc1 weight-calib fits it)"
+                "there are no weights yet: the new reward weighs like the old score (rc1 weight-calib)"
             )
     document = _materialise(session, run, copy, rebuild, in_place=materialize is None)
     if not compares:

@@ -47,7 +47,8 @@ class Packed:
         chosen = range(len(self))[rows]
         first, last = self.starts[chosen.start], self.starts[chosen.stop]
         starts = self.starts[chosen.start : chosen.stop + 1] - first
-        return Packed(*(array[first:last] for array in (self.ids, self.own, self.exact, self.choice)), starts)
+        kept = slice(first, last)
+        return Packed(self.ids[kept], self.own[kept], self.exact[kept], self.choice[kept], starts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bo
             own += mine
             exact += precise
             starts.append(len(ids))
-    masks = (np.array(mask, np.bool_) for mask in (own, exact, choice))
-    return Packed(np.array(ids, np.int32), *masks, np.array(starts, np.int64))
+    own_N, exact_N, choice_N = (np.array(mask, np.bool_) for mask in (own, exact, choice))
+    return Packed(np.array(ids, np.int32), own_N, exact_N, choice_N, np.array(starts, np.int64))
 
 
 class Marks:
