@@ -21,7 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: the words after `rc1`; default: those of the process.
     """
     from rc1_lib.cli.streams import STDOUT, lasting_streams
+    from rc1_lib.runtime.libraries import own_environment
 
+    own_environment()
     try:
         with lasting_streams():
             _run(arguments)
