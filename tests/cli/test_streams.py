@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,10 @@ import pytest
 from rich.text import Text
 
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.streams import visible
 from rc1_lib.cli.tables import table
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 
@@ -44,6 +47,16 @@ def test_text_of_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr()
     for text in (out, shown.out, shown.err):
         assert not [mark for mark in "\x1b\x9b\r\x07\u202e" if mark in text]
+
+
+def test_note_of_a_progress_bar_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(seen, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", seen)
+    with stages():
+        report_progress("data", 1, 2, f"[/nothing] {HIDING[:8]}")
+    assert "[/nothing] \\x1b[2K" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.getvalue())
 
 
 def ended(command: str, streams: str, workspace: Path) -> subprocess.CompletedProcess[str]:
