@@ -22,7 +22,7 @@ import orjson
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.file_hashes import sha256_file, sha256_known
-from rc1_lib.workspace.input_files import read_regular
+from rc1_lib.workspace.input_files import is_hidden, read_regular
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
 """The folder of the packages: a checkout's root, or where a wheel was installed."""
@@ -112,12 +112,12 @@ def sha256_json(value: Any) -> str:
 
 
 def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
-    """Return one SHA-256 over the names and bytes of all files in `folder` that match, in hex.
+    """Return one SHA-256 over the names and bytes of all files in `folder` that match and are not hidden, in hex.
 
     Raises:
         RC1Error: when a folder matches the pattern for files.
     """
-    return sha256_files(folder, folder.rglob(pattern))
+    return sha256_files(folder, (path for path in folder.rglob(pattern) if not is_hidden(path, folder)))
 
 
 def sha256_folder(folder: Path) -> str:

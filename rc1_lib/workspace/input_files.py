@@ -125,6 +125,11 @@ def read_text(path: Path, most: int | None = None) -> str:
     return content.decode()
 
 
+def is_hidden(path: Path, below: Path) -> bool:
+    """Return whether a file below a folder, or a folder between, is hidden: macOS leaves `._NAME` next to a copy."""
+    return any(part.startswith(".") for part in path.relative_to(below).parts)
+
+
 def form_of(path: Path) -> str:
     """Return the suffix for a file's form: `.jsonl` for `rows.jsonl` and for `rows.JSONL.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
