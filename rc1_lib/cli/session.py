@@ -106,8 +106,12 @@ class Session:
             import orjson
 
             self.documented = True
-            text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-            self.stdout.write(text.decode() + "\n")
+            text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+            try:
+                text.encode(self.stdout.encoding or "utf-8")
+            except UnicodeEncodeError:
+                text = json.dumps(json.loads(text), indent=2)  # in ASCII
+            self.stdout.write(text + "\n")
             self.stdout.flush()
 
     def pack_failure(self) -> Path:

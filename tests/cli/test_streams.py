@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session, stages
-from rc1_lib.cli.streams import visible
+from rc1_lib.cli.streams import lasting_streams, visible
 from rc1_lib.cli.tables import table
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -47,6 +48,24 @@ def test_text_of_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr()
     for text in (out, shown.out, shown.err):
         assert not [mark for mark in "\x1b\x9b\r\x07\u202e" if mark in text]
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "ascii", "latin-1", "utf-8"])
+def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    workspace, strange = tmp_path / "ö 数 🎓", "ö 数 🎓 \udcff"
+    with lasting_streams():
+        print(strange)
+        print(strange, file=sys.stderr)
+        Session(Options(workspace=tmp_path), sys.stdout).show(table(strange, ("head",), [(strange,)]))
+    assert call("config", "show", "--workspace", str(workspace)) == 0
+    assert call("ticket", "show", "--workspace", str(workspace)) == 2
+    printed = len(streams[0].buffer.getvalue())  # type: ignore[attr-defined]
+    assert call("init", "--json", str(workspace / "run")) == 0
+    document = json.loads(streams[0].buffer.getvalue()[printed:].decode(encoding))  # type: ignore[attr-defined]
+    assert document["folder"] == str(workspace / "run")
 
 
 def test_note_of_a_progress_bar_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
