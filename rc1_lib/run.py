@@ -159,10 +159,10 @@ def open_run(
     path = Path(config) if config else place.find(CONFIG_OF_PROFILE[wanted or "local"])
     if config and not path.is_absolute() and not path.exists():
         path = place.find(str(config))
-    by_caller = overrides
+    by_caller, named = overrides, path
     if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
-        recorded, path = path, place.find(opening.config)
-        check_recorded(recorded, path, opening)
+        path = place.find(opening.config)
+        check_recorded(named, path, opening)
         overrides = (*opening.overrides, *overrides)
     from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
     everything = (*(one for one in from_environment if one not in overrides), *overrides)
@@ -173,7 +173,7 @@ def open_run(
         )
     _check_live_mode(loaded)
     _check_asked_for(loaded, everything)
-    _check_code(loaded, place, path, by_caller)
+    _check_code(loaded, place, named, by_caller)
     read = dict(reading or {})
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
     _, *others = read_layers(path)  # relative to the file as named: a link's target may be elsewhere

@@ -21,7 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         arguments: the words after `rc1`; default: those of the process.
     """
     from rc1_lib.cli.streams import STDOUT, lasting_streams
+    from rc1_lib.runtime.libraries import own_environment
 
+    own_environment()
     try:
         with lasting_streams():
             _run(arguments)
@@ -67,6 +69,7 @@ def _leads() -> bool:
     The others follow its instructions and return False when it has finished.
     """
     from rc1_lib.cli.command import REFUSED
+    from rc1_lib.cli.streams import visible
     from rc1_lib.errors import RC1Error
     from rc1_lib.runtime.libraries import quieten
     from rc1_lib.training.ranks.launched import forget_launch, join, launch_of
@@ -80,5 +83,5 @@ def _leads() -> bool:
             quieten(hub=False)
         return join(launch)
     except RC1Error as error:
-        print(f"rc1: {error}", file=sys.stderr)
+        print(f"rc1: {visible(str(error))}", file=sys.stderr)
         sys.exit(REFUSED)

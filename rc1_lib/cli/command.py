@@ -169,7 +169,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
     packed = log is not None and code == FAULT  # of a refusal its sentence says all
     package = _leave("failure package", session.pack_failure) if packed else None
     if following:
-        print(following, file=sys.stderr)
+        print(visible(following), file=sys.stderr)
     if not session.documented:
         session.document({"exit_code": code, "error": words, "failpack": package})
     return code
@@ -223,7 +223,7 @@ def _leave(what: str, write: Callable[[], Path]) -> str | None:
     try:
         path = write()
     except (OSError, RC1Error) as error:
-        print(f"rc1: the {what} could not be written: {error}", file=sys.stderr)
+        print(f"rc1: the {what} could not be written: {visible(str(error))}", file=sys.stderr)
         return None
-    print(f"rc1: {what}: {path}", file=sys.stderr)
+    print(f"rc1: {what}: {visible(str(path))}", file=sys.stderr)
     return str(path)

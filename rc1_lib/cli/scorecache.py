@@ -12,6 +12,7 @@ from rich.table import Table
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Model, Provider
 from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.streams import visible
 from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import NOTICE, AttemptOutcome
@@ -112,7 +113,7 @@ def replay_bad(
         shown = ", ".join(f"{one['replies']} of {one['spec']} {one['model']}" for one in result.others)
         session.show(f"{others} bad replies of other settings or model versions were left alone: {shown}")
     if stopped:
-        print(f"rc1: the judge stopped: {stopped}", file=sys.stderr)
+        print(f"rc1: the judge stopped: {visible(str(stopped))}", file=sys.stderr)
     if not result.left:
         return end(session, Ending("pass", words), document)
     failures = [Failure(stopped or f"{result.left} replies still have no scores", _UNREADABLE)]

@@ -106,8 +106,12 @@ class Session:
             import orjson
 
             self.documented = True
-            text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
-            self.stdout.write(text.decode() + "\n")
+            text = orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+            try:
+                text.encode(self.stdout.encoding or "utf-8")
+            except UnicodeEncodeError:
+                text = json.dumps(json.loads(text), indent=2)  # in ASCII
+            self.stdout.write(text + "\n")
             self.stdout.flush()
 
     def pack_failure(self) -> Path:
@@ -227,7 +231,9 @@ def stages() -> Iterator[None]:
             yield
         return
     # In a narrow terminal the note is cut, since its length is not known in advance.
-    note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
+    note = TextColumn(
+        "{task.fields[note]}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    )
     columns = (
         TextColumn("{task.description}", table_column=Column(no_wrap=True)), BarColumn(bar_width=_BAR_WIDTH),
         MofNCompleteColumn(), TimeElapsedColumn(), note,
@@ -235,6 +241,7 @@ def stages() -> Iterator[None]:
     ids: dict[str, TaskID] = {}
 
     def report(stage: str, done: int, total: int, note: str) -> None:
+        note = visible(note)
         if stage not in ids:
             ids[stage] = bars.add_task(stage, total=total, note=note)
         bars.update(ids[stage], completed=done, total=total, note=note)

@@ -15,7 +15,7 @@ from rich.text import Text
 from rc1_lib.cli.endings import Ending, Failure, again, end, then
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session, stages
-from rc1_lib.cli.streams import unlogged
+from rc1_lib.cli.streams import unlogged, visible
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
@@ -87,7 +87,7 @@ def failpack(session: Session) -> int:
         session.open()
     except RC1Error as error:
         # A configuration that is refused is a reason to pack, not a reason not to.
-        print(f"rc1: packing without a run: {error}", file=sys.stderr)
+        print(f"rc1: packing without a run: {visible(str(error))}", file=sys.stderr)
     path = session.pack_failure()
     session.show(str(path))
     words = "packed, without secrets and without data: hand it to whoever is to help"

@@ -1,13 +1,14 @@
 """Standard streams that survive their reader's exit, mask secrets, and copy all output into the log.
 
 Without this, a command would stop half way, with an arbitrary exit code, when its reader exits early
-(`rc1 ... | head -1`), a stream is closed (`>&-`) or the disk is full. It could also write into a file that happened to
-get the number of a closed stream.
+(`rc1 ... | head -1`), a stream is closed (`>&-`), the disk is full, or the terminal's encoding lacks a character of a
+path. It could also write into a file that happened to get the number of a closed stream.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import shlex
@@ -85,6 +86,9 @@ def lasting_streams() -> Iterator[None]:
         stream or os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
         for number, stream in enumerate(before)
     ]
+    for stream in given[1:]:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     streams = [LastingStream(given[1], STDOUT), LastingStream(given[2])]
     sys.stdin, (sys.stdout, sys.stderr) = given[0], (cast(TextIO, stream) for stream in streams)
     try:

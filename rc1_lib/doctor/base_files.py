@@ -13,6 +13,7 @@ import orjson
 from rc1_lib.config.hub_name import check_pinned, name_and_commit
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.workspace.artifacts import read_json
 
 if TYPE_CHECKING:
@@ -58,12 +59,13 @@ def read_base(run: Run) -> BaseFiles:
     """The base that the run would load.
 
     Raises:
-        ConfigError: when it is not on this machine, or a file of it is missing or damaged.
+        ConfigError: when it is not on this machine, a file of it is missing or damaged, or a token has no embedding.
     """
     folder = _folder(run)
     lacking = [name for name in (_CONFIG, _TOKENIZER) if not (folder / name).is_file()]
     if lacking:
         raise ConfigError(f"base_model: {folder} lacks {', '.join(lacking)}; build or download the base again")
+    check_tokens(folder)
     shapes: dict[str, tuple[int, ...]] = {}
     for name in _weight_files(folder):
         shapes |= _shapes(folder / name)

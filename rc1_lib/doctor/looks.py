@@ -8,7 +8,13 @@ from types import MappingProxyType
 from rc1_lib.doctor.disk import look_at_disk
 from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefect, look_at_vllm
 from rc1_lib.doctor.finding import Finding, Look
-from rc1_lib.doctor.machine import look_at_engine, look_at_folders, look_at_memory, look_at_versions
+from rc1_lib.doctor.machine import (
+    look_at_engine,
+    look_at_environment,
+    look_at_folders,
+    look_at_memory,
+    look_at_versions,
+)
 from rc1_lib.doctor.signatures import look_at_signatures
 from rc1_lib.doctor.start import look_at_base, look_at_chat_contract, look_at_resume, look_at_ticket
 from rc1_lib.errors import RC1Error
@@ -20,6 +26,7 @@ NOT_CHECKED = "not checked"
 LOOKS: Mapping[str, Look] = MappingProxyType(
     {
         "versions": look_at_versions,
+        "environment": look_at_environment,
         "folders": look_at_folders,
         "ticket": look_at_ticket,
         "base": look_at_base,

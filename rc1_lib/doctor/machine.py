@@ -1,4 +1,4 @@
-"""The machine: writable folders, what the engine needs, and tested package versions."""
+"""The machine: writable folders, what the engine needs, tested package versions, and the environment."""
 
 from __future__ import annotations
 
@@ -13,13 +13,25 @@ from rc1_lib.config.step_metrics import SIGNS_OF_COLLAPSE, measured, unseen
 from rc1_lib.doctor.base_files import read_base
 from rc1_lib.doctor.finding import Finding, gib
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
+from rc1_lib.runtime.libraries import check_proxies, hidden_packages
+from rc1_lib.workspace.artifacts import CODE_ROOT, INSTALLED, PROJECT_ROOT
 from rc1_lib.workspace.folder import nearest
 from rc1_lib.workspace.state import state_of
 
 _WRITTEN = ("data", "reports", "logs", "checkpoints", "configs")
 _CONSTRAINTS = "constraints.txt"
 _SHOWN = 4
+
+
+def look_at_environment(_: Run) -> Finding:
+    """Whether Python finds RC1's own packages, and every proxy can be used."""
+    check_proxies()
+    if hidden := hidden_packages():
+        return Finding(
+            f"{', '.join(hidden)}: another package of this name comes first on Python's path",
+            f"put {CODE_ROOT} first in PYTHONPATH, or start elsewhere",
+        )
+    return Finding("Python finds RC1's own packages; every proxy can be used")
 
 
 def look_at_folders(run: Run) -> Finding:

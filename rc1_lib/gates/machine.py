@@ -23,10 +23,12 @@ class GitState:
     Attributes:
         commit: None outside a repository or without git.
         changed: changed and untracked paths; None if git could not list them.
+        why: git's own words if it failed.
     """
 
     commit: str | None
     changed: tuple[str, ...] | None
+    why: str = ""
 
 
 def free_gb(folder: Path) -> float:
@@ -42,9 +44,14 @@ def resources_gate(free: float, thresholds: ResourcesGate) -> GateResult:
 
 def read_git(project: Path) -> GitState:
     """Ask git for the commit and for changed files; outside a repository, or without git, the commit is None."""
-    commit = _git(project, "rev-parse", "HEAD")
-    status = _git(project, "status", "--porcelain") if commit else ""
-    return GitState(commit or None, None if status is None else tuple(status.splitlines()))
+    try:
+        commit = _git(project, "rev-parse", "HEAD")
+    except _GitFailed as failed:
+        return GitState(None, (), str(failed))
+    try:
+        return GitState(commit, tuple(_git(project, "status", "--porcelain").splitlines()))
+    except _GitFailed as failed:
+        return GitState(commit, None, str(failed))
 
 
 def read_code() -> GitState | PackageState:
@@ -72,11 +79,13 @@ def code_words() -> str:
 def git_gate(state: GitState | PackageState, thresholds: GitGate) -> GateResult:
     """Check that the code can be identified by a commit, or by the installed package."""
     if state.changed is None:
-        return GateResult("git", error="git knows the commit but could not list changed files; run `git status`")
+        return GateResult("git", error=f"git knows the commit but could not list changed files: {state.why}")
     if isinstance(state, GitState):
         name, known, unclean = state.commit, "commit known", "uncommitted files"
         checks = [info("commit", name)]
         get_known = "run from a git checkout, so that the ticket can identify the code"
+        if state.why:
+            get_known += f"; git says: {state.why}"
         clean_up = "commit or stash the files listed in reports/rc1/git_status.txt"
     else:
         name, known, unclean = state.version, "package known, instead of a commit", "files not as installed"
@@ -97,11 +106,15 @@ def git_gate(state: GitState | PackageState, thresholds: GitGate) -> GateResult:
     )
 
 
-def _git(project: Path, *arguments: str) -> str | None:
+class _GitFailed(Exception):
+    """git did not answer; says why."""
+
+
+def _git(project: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(project), *arguments], capture_output=True, text=True, timeout=30, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
+        done = subprocess.run(["git", "-C", str(project), *arguments], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise _GitFailed(str(error)) from None
+    if done.returncode:  # a checkout of another user, for example: git names the command that allows it
+        raise _GitFailed(" ".join(done.stderr.split()) or f"exit code {done.returncode}")
     return done.stdout.strip("\n")

@@ -30,6 +30,8 @@ from rc1_lib.workspace.input_files import form_of, read_text
 GATE = "judge_agreement"
 FORMS = (".jsonl", ".csv")
 _COLUMNS = ("label", "group", "text", "messages")
+_OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
+"""What spreadsheets of some languages write between cells."""
 _GOOD = {"good": True, "bad": False}
 _LONGEST = 2**31 - 1
 """Most bytes of a cell, which may contain a whole dialogue."""
@@ -159,9 +161,11 @@ def _table(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
         lacking = {"label", "messages"} - set(table.fieldnames or ())
         if lacking:
+            head = "".join(table.fieldnames or ())
+            marks = next((f" between {name}" for mark, name in _OTHER_MARKS.items() if mark in head), "")
             raise RowError(
-                f"{path}, line 1: found no column {', '.join(sorted(lacking))}; expected the columns of a sheet "
-                f"({', '.join(_COLUMNS)}), separated by commas"
+                f"{path}, line 1: found no column {', '.join(sorted(lacking))}{marks}; expected the columns of a sheet "
+                f"({', '.join(_COLUMNS)}), separated by commas; save the table so"
             )
         yield from ((table.line_num, record) for record in table)
     except csv.Error as error:

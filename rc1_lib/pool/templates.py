@@ -26,7 +26,7 @@ from rc1_lib.records import Language
 from rc1_lib.task_specs import template_kinds
 from rc1_lib.text.normalization import undisguised
 from rc1_lib.text.tokens import tokenize, tokens
-from rc1_lib.workspace.input_files import read_text
+from rc1_lib.workspace.input_files import is_hidden, read_text
 
 # The builder writes the answer itself after these marks; a phrase with one would be read as the answer.
 _ANSWER_MARKS = ("answer:", "答案：", "答案:")
@@ -240,13 +240,13 @@ def _word_pairs(template: Template) -> set[tuple[str, str]]:
 
 
 def load_pack(folder: Path) -> Pack:
-    """Read every `*.json` of a folder as one pack.
+    """Read every `*.json` of a folder, except hidden files, as one pack.
 
     Raises:
         TemplateError: when the folder holds no pack, a file does not fit the schema, files name different packs, or
             two templates share an id.
     """
-    files = sorted(folder.glob("*.json"))
+    files = sorted(path for path in folder.glob("*.json") if not is_hidden(path, folder))
     if not files:
         raise TemplateError(
             f"{folder}: no template files (*.json) found; give a pack's folder, for example templates/pack_v2"

@@ -17,6 +17,7 @@ from rc1_lib.run import Run
 from rc1_lib.runtime.libraries import check_hub
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
+from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.training.derived import BASE
 
 _RUBRIC = "local rubric"
@@ -130,10 +131,12 @@ def check_can_issue(run: Run) -> None:
 
 
 def check_base(run: Run) -> None:
-    """Reject a base on the hub without a commit, since no ticket could pin its bytes.
+    """Reject a base on the hub without a commit, since no ticket could pin its bytes, and one that cannot be trained.
 
     Raises:
-        ConfigError: says how to pin it.
+        ConfigError: says how to pin it, or which of its tokens has no embedding.
     """
-    if not BASE.applies(run):
+    if BASE.applies(run):
+        check_tokens(run.workspace.find(run.config.base_model))
+    else:
         check_pinned(run.config.base_model, "base_model")

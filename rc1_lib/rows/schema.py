@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandera.polars as pa
 import polars as pl
+from pandera.config import ValidationDepth, config_context
 from pandera.errors import SchemaErrors
 
 from rc1_lib.errors import RowError
@@ -238,7 +239,9 @@ def check_balanced(frame: pl.DataFrame, metrics: pl.DataFrame, path: Path) -> pl
 
 def _validate(schema: pa.DataFrameSchema, frame: pl.DataFrame, path: Path) -> None:
     try:
-        schema.validate(frame, lazy=True)
+        # Not what PANDERA_VALIDATION_ENABLED and PANDERA_VALIDATION_DEPTH say, or another user of pandera.
+        with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
+            schema.validate(frame, lazy=True)
     except SchemaErrors as error:
         raise RowError(_explain(error, frame, path)) from None
 

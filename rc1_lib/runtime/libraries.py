@@ -1,4 +1,4 @@
-"""The installed libraries: which ones need an extra, proxies that clients cannot use, and notices to silence.
+"""The installed libraries: which ones need an extra, what the environment may not change, and notices to silence.
 
 The extra `train` installs what runs a policy, `hub` what reads data sets from the hub.
 """
@@ -9,9 +9,11 @@ import logging
 import os
 import sys
 import warnings
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
 from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.workspace.artifacts import CODE_ROOT
 
 TRAINING = ("accelerate", "bitsandbytes", "peft", "safetensors", "tokenizers", "torch", "transformers", "trl")
 """Libraries that only training imports."""
@@ -52,6 +54,30 @@ def extra_of(error: Exception) -> str:
     name = (error.name or "").partition(".")[0]
     sentence = _SENTENCES.get(name)
     return f"{sentence} (not installed: {name})" if sentence and find_spec(name) is None else ""
+
+
+_OWN = ("deployments", "flows", "tasks")
+"""RC1's packages with names that other projects use too."""
+
+
+def own_environment() -> None:
+    """Remove what would change RC1 in this process and in those that it starts.
+
+    pandera's variables switch its checks off. A folder of PYTHONPATH may have `tasks.py`; an empty entry there is the
+    current folder.
+    """
+    for name in [name for name in os.environ if name.startswith("PANDERA_")]:
+        del os.environ[name]
+    if hidden_packages():
+        sys.path.insert(0, str(CODE_ROOT))
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(CODE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def hidden_packages() -> list[str]:
+    """Return RC1's packages whose name finds something else on Python's path."""
+    found = {name: PathFinder.find_spec(name) for name in _OWN}  # None: an editable installation finds it elsewhere
+    places = {name: os.path.realpath(spec.origin or "") for name, spec in found.items() if spec}
+    return [name for name, place in places.items() if place != str(CODE_ROOT / name / "__init__.py")]
 
 
 _NAMES = ("all_proxy", "http_proxy", "https_proxy")

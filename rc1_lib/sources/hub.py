@@ -9,6 +9,7 @@ from typing import Any
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Task
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
+from rc1_lib.sources.local import data_in
 from rc1_lib.task_specs import task_spec
 from rc1_lib.workspace.input_files import form_of
 
@@ -83,7 +84,7 @@ def _local_files(name: str) -> list[str]:
     """Return the files that `name` refers to if it is a path; empty for a hub name."""
     path = Path(name)
     if path.is_dir():
-        files = sorted(str(file) for file in path.iterdir() if form_of(file) in _BUILDERS and file.is_file())
+        files = list(map(str, data_in(path)))
         if not files:
             raise SourceError(f"{path} has no .json, .jsonl or .parquet files; put the data set's files there.")
         return files

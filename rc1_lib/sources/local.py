@@ -11,10 +11,12 @@ from rc1_lib.records import Task
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
 from rc1_lib.sources.record_files import read_records, read_table
 from rc1_lib.task_specs import task_spec
-from rc1_lib.workspace.input_files import form_of
+from rc1_lib.workspace.input_files import form_of, is_hidden
 
 _TABLE = ".parquet"
 _FORMS = (".json", ".jsonl", _TABLE)
+_SAVED = ("dataset_dict.json", "state.json")
+"""A folder with one of these and Arrow files was written by `save_to_disk`."""
 _SHOWN = 3
 """Most files that a message lists."""
 
@@ -22,7 +24,7 @@ _SHOWN = 3
 def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> dict[Task, Loaded]:
     """Load the questions of each task from the files of `root/<task>`, in the order of their names.
 
-    Files are `.json`, `.jsonl` (both also with `.gz` or `.zst`) or `.parquet`.
+    Files are `.json`, `.jsonl` (both also with `.gz` or `.zst`) or `.parquet`; hidden ones are left out.
 
     Args:
         root: the folder.
@@ -43,17 +45,21 @@ def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:
     """Return each task's files in `root/<task>`, in the order of their names.
 
     Raises:
-        SourceError: when tasks have no files; names these tasks, and files outside the tasks' sub-folders.
+        SourceError: when a folder was written by `save_to_disk`, or tasks have no files; names these tasks, files of
+            another form, and files outside the tasks' sub-folders.
     """
-    found = {task: _data_in(root / task) for task in tasks}
+    check_not_saved(root)
+    found = {task: data_in(root / task) for task in tasks}
     if lacking := [task for task, files in found.items() if not files]:
-        misplaced = ", ".join(path.name for path in _data_in(root)[:_SHOWN])
+        misplaced = ", ".join(path.name for path in data_in(root)[:_SHOWN])
+        others = [path for task in lacking for path in _files_in(root / task)][:_SHOWN]
         present = [task for task in tasks if found[task]]
         mix = {1: "{%s: 1.0}", 2: "{%s: 0.5, %s: 0.5}"}.get(len(present), "") % tuple(present[:2])
         raise SourceError(
             f"{root}: expected a sub-folder with .json, .jsonl or .parquet files for each task of the mix (datasets); "
             f"found none for {', '.join(lacking)}. Put them there, for example in {root / lacking[0]}"
             + (f", or leave {'it' if len(lacking) == 1 else 'them'} out: --set 'datasets={mix}'" if mix else "")
+            + (f". {', '.join(map(str, others))}: of another form, so not read" if others else "")
             + (f". {misplaced}: not in the sub-folder of a task, so not read" if misplaced else "")
             + ". docs/how-to/own-source.md shows the form of each task"
         )
@@ -61,12 +67,36 @@ def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:
 
 
 def data_files(folder: Path) -> list[Path]:
-    """Return the data files below a folder, at any depth, sorted by path."""
-    return sorted(path for path in folder.rglob("*") if _is_data(path))
+    """Return the data files below a folder, at any depth, sorted by path; hidden ones are left out."""
+    return sorted(path for path in folder.rglob("*") if _is_data(path) and not is_hidden(path, folder))
 
 
-def _data_in(folder: Path) -> list[Path]:
-    return sorted(filter(_is_data, folder.iterdir())) if folder.is_dir() else []
+def data_in(folder: Path) -> list[Path]:
+    """Return the data files of a folder itself, sorted; none if there is no such folder.
+
+    Raises:
+        SourceError: when `save_to_disk` wrote it.
+    """
+    check_not_saved(folder)
+    return list(filter(_is_data, _files_in(folder)))
+
+
+def check_not_saved(folder: Path) -> None:
+    """Reject a folder of `save_to_disk`: its JSON files describe the data, which are in Arrow files.
+
+    Raises:
+        SourceError: says how to write what RC1 reads.
+    """
+    if any((folder / name).is_file() for name in _SAVED) and any(folder.rglob("*.arrow")):
+        raise SourceError(
+            f"{folder}: was written by `save_to_disk` of the library datasets, expected .json, .jsonl or .parquet "
+            f"files; write each split with datasets.load_from_disk(FOLDER)[SPLIT].to_parquet(FILE)"
+        )
+
+
+def _files_in(folder: Path) -> list[Path]:
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in files if path.is_file() and not is_hidden(path, folder))
 
 
 def _is_data(path: Path) -> bool:

@@ -16,6 +16,7 @@ from rc1_lib.workspace.input_files import open_regular, read_text
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
+_LINE = re.compile(r"([^\n]*)\n?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def read_records(path: Path) -> Iterator[FileRecord]:
 
 def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:
     # Only "\n" ends a line: real questions contain U+2028, at which str.splitlines() would split.
-    for line, row in enumerate(content.split("\n"), start=1):
+    for line, found in enumerate(_LINE.finditer(content), start=1):
+        row = found[1]
         if row.strip():
             value, end = _decode(row, _skip_space(row, 0), path, line)
             if _skip_space(row, end) != len(row):

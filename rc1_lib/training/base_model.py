@@ -22,6 +22,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 
 from rc1_lib.config.hub_name import name_and_commit
 from rc1_lib.errors import ConfigError
+from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.training.device import Precision, to_device
 from rc1_lib.training.resource_errors import shortage
 from rc1_lib.training.train_config import ModelSection
@@ -42,8 +43,10 @@ def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
     """Load the base's tokenizer. If it has no padding token, the end-of-text token is used for padding.
 
     Raises:
-        ConfigError: if it cannot be loaded or has no end-of-text token.
+        ConfigError: if it cannot be loaded, has no end-of-text token, or a token beyond the embeddings.
     """
+    if (folder := Path(model.base)).is_dir():
+        check_tokens(folder)
     tokenizer: PreTrainedTokenizerBase = _load(
         model.base,
         lambda: AutoTokenizer.from_pretrained(**_location(model.base), trust_remote_code=model.trust_remote_code),
@@ -64,7 +67,9 @@ def model_without_weights(config: PretrainedConfig) -> PreTrainedModel:
     try:
         with torch.device("meta"), torch.random.fork_rng(devices=[]):
             model: PreTrainedModel = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
-    except (ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError) as error:
+    except (
+        ValueError, TypeError, RuntimeError, ArithmeticError, LookupError, AttributeError, AssertionError,
+    ) as error:  # fmt: skip
         raise ConfigError(
             f"base_model: the config.json of '{config.name_or_path}' describes no valid model ({_one_line(error)}); "
             f"build or download the base again, or use another one"

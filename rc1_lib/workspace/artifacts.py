@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ import orjson
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.file_hashes import sha256_file, sha256_known
-from rc1_lib.workspace.input_files import read_regular
+from rc1_lib.workspace.input_files import is_hidden, read_regular
 
 CODE_ROOT = Path(__file__).resolve().parents[2]
 """The folder of the packages: a checkout's root, or where a wheel was installed."""
@@ -112,12 +112,12 @@ def sha256_json(value: Any) -> str:
 
 
 def sha256_tree(folder: Path, pattern: str = "*.json") -> str:
-    """Return one SHA-256 over the names and bytes of all files in `folder` that match, in hex.
+    """Return one SHA-256 over the names and bytes of all files in `folder` that match and are not hidden, in hex.
 
     Raises:
         RC1Error: when a folder matches the pattern for files.
     """
-    return sha256_files(folder, folder.rglob(pattern))
+    return sha256_files(folder, (path for path in folder.rglob(pattern) if not is_hidden(path, folder)))
 
 
 def sha256_folder(folder: Path) -> str:
@@ -145,20 +145,20 @@ def sha256_files(folder: Path, files: Iterable[Path]) -> str:
 
 
 @contextmanager
-def atomic_write(path: Path, before_rename: Any = None, mode: int = 0o644) -> Iterator[IO[bytes]]:
-    """Yield a binary stream that becomes `path`, with this mode, in one rename after fsync; an error leaves nothing.
+def atomic_write(path: Path, before_rename: Any = None, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """Yield a binary stream that becomes `path` in one rename after fsync; an error leaves nothing.
 
+    The umask takes its part of `mode`, as of any new file.
     `before_rename(temporary: Path)` runs when the new bytes are on disk and the old file is still in place.
     """
     make_folder(path.parent)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         with _naming(path), os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(mode)
         if before_rename is not None:
             before_rename(temporary)
         temporary.replace(path)

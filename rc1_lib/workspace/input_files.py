@@ -62,6 +62,8 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     return content
 
 
+_LITTLE, _RATIO = 64 * 2**20, 100
+"""Bytes that any packed file may unpack to, and how many times its size a larger one may: text packs about tenfold."""
 _MARK = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _REFUSED = {
@@ -123,6 +125,11 @@ def read_text(path: Path, most: int | None = None) -> str:
     return content.decode()
 
 
+def is_hidden(path: Path, below: Path) -> bool:
+    """Return whether a file below a folder, or a folder between, is hidden: macOS leaves `._NAME` next to a copy."""
+    return any(part.startswith(".") for part in path.relative_to(below).parts)
+
+
 def form_of(path: Path) -> str:
     """Return the suffix for a file's form: `.jsonl` for `rows.jsonl` and for `rows.JSONL.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -133,7 +140,13 @@ def _unpacked(path: Path, content: bytes, name: str) -> bytes:
     import polars as pl  # slow to import, and few files are packed
 
     try:
-        lines = pl.read_lines(content)["line"]
+        # Its memory does not grow with the text, as that of the next line does.
+        lengths = pl.scan_lines(content).select(pl.col("line").str.len_bytes() + 1)
+        size = lengths.sum().collect(engine="streaming").item()
+        lines = pl.read_lines(content)["line"] if size <= max(_LITTLE, _RATIO * len(content)) else None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise OSError(errno.EINVAL, f"is packed with {name} and damaged: {error}; get it again", str(path)) from None
+    if lines is None:
+        why = f"is packed with {name} and unpacks to {size:,} bytes, {_RATIO} times its size or more; unpack it first"
+        raise OSError(errno.EFBIG, why, str(path))
     return "".join(f"{line}\n" for line in lines).encode()

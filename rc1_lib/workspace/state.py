@@ -50,13 +50,13 @@ _ADVICE = f"set {BASE} to a folder of this machine that only you may use"
 
 
 def _root() -> Path:
-    named = Path(os.environ.get(BASE, ""))
-    if named.is_absolute():
-        return named / "rc1"
     try:
-        return Path.home() / ".local/state/rc1"
-    except RuntimeError:
-        raise ConfigError(f"this user has no home folder; {_ADVICE}") from None
+        home = Path.home()
+    except RuntimeError:  # a user id without an entry and without HOME, as in a container
+        advice = "set HOME to a folder of this machine that only you may use"
+        raise ConfigError(f"this user ({os.getuid()}) has no home folder, which Prefect needs; {advice}") from None
+    named = Path(os.environ.get(BASE, ""))
+    return named / "rc1" if named.is_absolute() else home / ".local/state/rc1"
 
 
 def _checked(root: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -268,15 +269,18 @@ def test_policy_named_in_a_workspace_configuration_is_not_run(planted: Path) -> 
     assert (planted / "ran").exists() and "helper.py (SHA-256" in shown[0]
 
 
-@pytest.mark.parametrize("naming", ["recorded", "linked", "outside"])
+@pytest.mark.parametrize("naming", ["recorded", "recorded outside", "linked", "outside"])
 def test_policy_named_by_record_link_or_outside_configuration_is_not_run(
     planted: Path, tmp_path_factory: Any, naming: str
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("project")
-    config = planted / "configs/local.yaml"
-    if naming == "recorded":  # the record of an earlier run may be forged
+    config, own = planted / "configs/local.yaml", "helper.py"
+    if naming.startswith("recorded"):  # the record of an earlier run may be forged
+        if naming == "recorded outside":  # whoever sent the workspace knows a file of this machine
+            own = str((planted / "helper.py").rename(elsewhere / "helper.py"))
         config.write_bytes((PROJECT_ROOT / "configs/local.yaml").read_bytes())
-        open_run(profile="local", workspace=planted, overrides=(OWN,)).write_effective_config()
+        recorded = open_run(profile="local", workspace=planted, overrides=(OWN.replace("helper.py", own),))
+        recorded.write_effective_config()
         config = planted / "reports/config_effective.yaml"
     elif naming == "linked":
         (elsewhere / "helper.py").write_bytes((planted / "helper.py").read_bytes())
@@ -286,7 +290,7 @@ def test_policy_named_by_record_link_or_outside_configuration_is_not_run(
         for file in config.parent.iterdir():
             (elsewhere / file.name).write_bytes(file.read_bytes())
         config = elsewhere / "local.yaml"
-    with pytest.raises(ConfigError, match=r"--set 'gates\.reward_hacking\.own=\[helper\.py\]'"):
+    with pytest.raises(ConfigError, match=rf"--set 'gates\.reward_hacking\.own=\[{re.escape(own)}\]'"):
         open_run(config=config, workspace=planted)
     assert not (planted / "ran").exists()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +14,10 @@ import pytest
 from rich.text import Text
 
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.session import Session
-from rc1_lib.cli.streams import visible
+from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.streams import lasting_streams, visible
 from rc1_lib.cli.tables import table
+from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 
@@ -44,6 +48,34 @@ def test_text_of_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr()
     for text in (out, shown.out, shown.err):
         assert not [mark for mark in "\x1b\x9b\r\x07\u202e" if mark in text]
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "ascii", "latin-1", "utf-8"])
+def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    workspace, strange = tmp_path / "ö 数 🎓", "ö 数 🎓 \udcff"
+    with lasting_streams():
+        print(strange)
+        print(strange, file=sys.stderr)
+        Session(Options(workspace=tmp_path), sys.stdout).show(table(strange, ("head",), [(strange,)]))
+    assert call("config", "show", "--workspace", str(workspace)) == 0
+    assert call("ticket", "show", "--workspace", str(workspace)) == 2
+    printed = len(streams[0].buffer.getvalue())  # type: ignore[attr-defined]
+    assert call("init", "--json", str(workspace / "run")) == 0
+    document = json.loads(streams[0].buffer.getvalue()[printed:].decode(encoding))  # type: ignore[attr-defined]
+    assert document["folder"] == str(workspace / "run")
+
+
+def test_note_of_a_progress_bar_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(seen, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", seen)
+    with stages():
+        report_progress("data", 1, 2, f"[/nothing] {HIDING[:8]}")
+    assert "[/nothing] \\x1b[2K" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.getvalue())
 
 
 def ended(command: str, streams: str, workspace: Path) -> subprocess.CompletedProcess[str]:

@@ -131,13 +131,20 @@ def test_state_folder_that_others_may_use_is_refused(
             use(tmp_path)
 
 
-def test_user_without_a_home_folder_is_told_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_home() -> Path:
-        raise RuntimeError("Could not determine home directory.")
+@pytest.mark.parametrize("named", [True, False])
+def test_user_without_a_home_folder_is_told_what_to_set(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the state folder is named: Prefect cannot be imported without a home."""
 
-    monkeypatch.delenv("XDG_STATE_HOME")
-    monkeypatch.setattr(Path, "home", no_home)
-    with pytest.raises(ConfigError, match="no home folder; set XDG_STATE_HOME"):
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    if not named:
+        monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    with pytest.raises(ConfigError, match=r"no home folder, .*; set HOME"):
         state_of(tmp_path)
 
 

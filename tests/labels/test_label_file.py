@@ -100,7 +100,8 @@ def test_a_faulty_line_is_named(row: dict[str, Any], error: str, tmp_path: Path)
     [
         ("people.txt", "good", "found the file type '.txt', expected .jsonl or .csv"),
         ("people.csv", "", "line 1: found no column label, messages"),
-        ("people.csv", "label;messages\ngood;[]\n", "line 1: found no column label, messages"),
+        ("people.csv", "label;messages\ngood;[]\n", "found no column label, messages between semicolons; .* commas"),
+        ("people.csv", "label\tmessages\ngood\t[]\n", "found no column label, messages between tabs; .* commas"),
         ("people.csv", 'label,messages\ngood,"[]\n', "is not a valid table"),
         ("people.csv", "label,messages\ngood\n", "line 2: 'messages'"),
     ],

@@ -12,6 +12,7 @@ from rc1_lib.errors import TemplateError
 from rc1_lib.pool.diversity_report import diversity_report, pack_texts
 from rc1_lib.pool.templates import Pack, load_pack, pieces
 from rc1_lib.task_specs import template_kinds
+from rc1_lib.workspace.artifacts import sha256_tree
 
 
 def template(name: str = "one", **changes: Any) -> dict[str, Any]:
@@ -57,6 +58,13 @@ def test_templates_are_selected_by_kind_and_language_in_id_order(pack: Pack) -> 
     assert [t.id for t in pack.select("maths", "en")] == ["a", "b"]
     assert [t.id for t in pack.select("multihop", "zh")] == ["c"]
     assert (pack.name, pack.roles, pack.styles) == ("p", ("guide", "tutor"), ("formal", "terse"))
+
+
+def test_hidden_files_are_no_templates_and_change_no_fingerprint(pack: Pack, tmp_path: Path) -> None:
+    before = sha256_tree(tmp_path)
+    (tmp_path / "._maths.en.json").write_bytes(b"\x00\x05\x16\x07Mac OS X")
+    assert load_pack(tmp_path) == pack
+    assert sha256_tree(tmp_path) == before
 
 
 def test_missing_kind_is_an_error_that_lists_the_existing_ones(pack: Pack) -> None:

@@ -131,6 +131,36 @@ def test_the_fingerprint_covers_every_file_that_is_read(tmp_path: Path) -> None:
     assert [path.name for path in data_files(tmp_path)] == [*names, "train.jsonl"]
 
 
+@pytest.mark.parametrize("name", ["._train.jsonl", ".train.jsonl", ".trash/train.jsonl"])
+def test_hidden_files_are_left_out(tmp_path: Path, name: str) -> None:
+    file = _gsm8k(tmp_path, _lines(_story(3)))
+    plain = load_local(tmp_path, ["gsm8k"])
+    hidden = tmp_path / "gsm8k" / name
+    hidden.parent.mkdir(exist_ok=True)
+    hidden.write_bytes(b"\x00\x05\x16\x07Mac OS X")
+    assert load_local(tmp_path, ["gsm8k"]) == plain
+    assert data_files(tmp_path) == [file]
+
+
+@pytest.mark.parametrize("place", ["", "gsm8k", "gsm8k/train"])
+def test_a_folder_of_save_to_disk_is_named(tmp_path: Path, place: str) -> None:
+    _gsm8k(tmp_path, "")
+    split = tmp_path / place
+    split.mkdir(exist_ok=True)
+    for name in ("dataset_info.json", "state.json", "data-00000-of-00001.arrow"):
+        (split / name).write_text("{}")
+    if place.endswith("train"):
+        (split.parent / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    with pytest.raises(SourceError, match=r"was written by `save_to_disk`.*to_parquet"):
+        load_local(tmp_path, ["gsm8k"])
+
+
+def test_files_of_another_form_are_named(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, "question;answer", "train.csv")
+    with pytest.raises(SourceError, match=r"gsm8k/train\.csv: of another form, so not read"):
+        load_local(tmp_path, ["gsm8k"])
+
+
 def test_a_damaged_gzip_file_raises_an_error(tmp_path: Path) -> None:
     file = _gsm8k(tmp_path, "")
     file.write_bytes(b"\x1f\x8b\x08\x00\xff")

@@ -9,9 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.training.checkpoint.atomic_folder import new_folder
 from rc1_lib.workspace.artifacts import (
     PROJECT_ROOT,
     FileState,
@@ -28,6 +31,26 @@ from rc1_lib.workspace.file_hashes import sha256_file
 
 NAME = "data/rows.jsonl"
 INPUTS = {"seed": 1}
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_modes_of_files_and_folders_follow_the_umask(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with atomic_write(tmp_path / "a") as stream:
+            stream.write(b"x")
+        with atomic_write(tmp_path / "secret", mode=0o600) as stream:
+            stream.write(b"x")
+        with new_folder(tmp_path / "weights") as folder:
+            (folder / "inner").mkdir(mode=0o700)
+            save_file({"a": np.zeros(2)}, folder / "inner/model.safetensors")  # a library that makes it private
+    finally:
+        os.umask(before)
+    found = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    usual, inside = 0o666 & ~umask, 0o777 & ~umask
+    assert found == {
+        "a": usual, "secret": 0o600, "weights": inside, "inner": inside, "model.safetensors": usual,
+    }  # fmt: skip
 
 
 def write(workspace: Workspace, body: bytes, inputs: dict[str, int] = INPUTS) -> None:

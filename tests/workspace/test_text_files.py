@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ import polars as pl
 import pytest
 
 from rc1_lib.config.file import read_yaml
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import RC1Error, SourceError
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.score_files import read_dialogues
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.sources.local import load_local
+from rc1_lib.sources.record_files import read_records
 from rc1_lib.sources.rows import load_rows
 from rc1_lib.training.labelled_rows import read_rows as read_labelled
+from rc1_lib.workspace import input_files
 from rc1_lib.workspace.input_files import form_of, open_text, read_text
 from tests.pool.test_templates import template
 
@@ -133,6 +136,28 @@ def test_the_size_limit_applies_to_the_decompressed_text(tmp_path: Path) -> None
     assert len(read_text(path, 2000)) == 2000
     with pytest.raises(OSError, match="1,999 bytes"):
         read_text(path, 1999)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"{}\n", b"x" * 999 + b"\n"])
+def test_a_packed_file_that_would_fill_the_memory_is_refused(
+    line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_files, "_LITTLE", 10_000)
+    path = tmp_path / "data/gsm8k/a.jsonl.gz"
+    path.parent.mkdir(parents=True)
+    for count, refused in ((1, False), (3_000_000 // len(line), True)):
+        path.write_bytes(gzip.compress(line * count))
+        with pytest.raises(OSError, match="unpacks to") if refused else nullcontext():
+            assert read_text(path).encode() == line * count
+
+
+def test_blank_lines_are_counted_and_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('\n\n{"a": 1}\n \n\n{"a": 2}')
+    assert [(record.index, record.line) for record in read_records(path)] == [(0, 3), (1, 6)]
+    path.write_text('\n{"a": 1\n')
+    with pytest.raises(SourceError, match=r"a\.jsonl, line 2: not valid JSON"):
+        list(read_records(path))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import functools
 import json
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,6 +22,8 @@ from rc1_lib.judge.providers import Endpoint, Redactor
 from rc1_lib.judge.providers.faults import Problem, read_problem, refused
 
 TEST_DOUBLE_HEADER = "x-rc1-test-double"
+_MOST = 4 * 2**20
+"""Bytes of a body, unpacked: more than the longest reply, with its thoughts, has."""
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 """Errors before a connection exists: refused, or an unknown host. Nothing was sent, so nothing is billed."""
 _BROKEN: tuple[type[Exception], ...] = (TimeoutError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream)
@@ -58,6 +61,20 @@ def trust() -> ssl.SSLContext:
 async def _note(response: httpx2.Response) -> None:
     # The SDKs report a response that broke off like a connection without a response. Only the first was billed.
     _CURRENT.get().response = response
+    response.aiter_bytes = functools.partial(_at_most, response.aiter_bytes)  # type: ignore[method-assign]
+
+
+async def _at_most(
+    read: Callable[[int | None], AsyncGenerator[bytes, None]], chunk_size: int | None = None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the parts of a body until it is too large for a reply: a packed one could fill the memory."""
+    left = _MOST
+    async with aclosing(read(chunk_size)) as parts:
+        async for part in parts:
+            left -= len(part)
+            if left < 0:
+                raise httpx2.DecodingError(f"it has more than {_MOST:,} bytes")
+            yield part
 
 
 class HttpProvider(ABC):

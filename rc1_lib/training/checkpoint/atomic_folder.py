@@ -51,14 +51,15 @@ def new_folder(target: Path) -> Iterator[Path]:
     """Yield a temporary folder next to `target`, which becomes `target` in one rename if the block succeeds.
 
     All files are fsynced, then the folder, then the rename. The caller must be the only writer in `target.parent`.
+    Modes follow the umask, although safetensors and `mkdtemp` make what they write private.
     """
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{_NEW}{target.name}."))
     try:
         yield temporary
-        temporary.chmod(0o755)
-        for path in sorted(temporary.rglob("*")):
+        mode = _mode_of_new_folders(temporary)
+        for path in (*sorted(temporary.rglob("*")), temporary):
+            path.chmod(mode if path.is_dir() else mode & 0o666)
             sync(path)
-        sync(temporary)
         _replace(temporary, target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -99,6 +100,14 @@ def absent_folder(target: Path) -> Iterator[Path]:
         check_absent(target)
         with new_folder(target) as folder:
             yield folder
+
+
+def _mode_of_new_folders(folder: Path) -> int:
+    probe = folder / ".mode"
+    probe.mkdir()
+    mode = probe.stat().st_mode & 0o777
+    probe.rmdir()
+    return mode
 
 
 def _replace(temporary: Path, target: Path) -> None:

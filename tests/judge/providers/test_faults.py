@@ -15,6 +15,7 @@ import pytest
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import LIVE, open_provider
+from rc1_lib.judge.providers.exchange import _MOST
 from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 
 Failed = Callable[[JudgeConfig, Ask], CallFailedError]
@@ -250,6 +251,19 @@ def test_a_damaged_gzip_body_is_a_bad_body(
 ) -> None:
     script.says(200, gzip.compress(b'{"choices": []}')[:-12] + b"\x00" * 12, "Content-Encoding: gzip")
     assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.BAD_BODY
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", WIRES)
+def test_a_body_that_is_too_large_is_not_kept(
+    name: str, packed: bool, ask: Make, settings: Make, failed_call: Failed, script: Any
+) -> None:
+    body = b" " * _MOST + b"{}"
+    for status, fault in ((200, AttemptOutcome.BAD_BODY), (503, AttemptOutcome.SERVER_ERROR)):
+        script.says(status, gzip.compress(body) if packed else body, *["Content-Encoding: gzip"] * packed)
+        failure = failed_call(settings(name, base_url=script.url(name)), ask())
+        assert (failure.fault, len(str(failure)) < 1000) == (fault, True)
+        assert status != 200 or f"more than {_MOST:,} bytes" in str(failure)
 
 
 @pytest.mark.parametrize("name", WIRES)
