@@ -215,8 +215,6 @@ EVIDENCE = (
     BadInput("a ticket that is not JSON", "ticket verify", "is not JSON", file(TICKET, "yes\n")),
     BadInput("a ticket of another form", "ticket verify", "is not a ticket: version", ticket(version=2)),
     BadInput("a ticket issued at a number", "ticket verify", "is not a ticket: issued", ticket(issued=[1])),
-    BadInput("a ticket of the year 1", "ticket verify", "is not a ticket: issued: ",
-             ticket(issued="0001-01-01T00:00:00+00:00")),
     BadInput("a ticket without a time zone", "ticket verify", "is not a ticket: expires",
              ticket(expires="2026-01-01T00:00:00")),
     BadInput("a ticket without a judge", "ticket show", "is not a ticket: judge.provider: Field required",
