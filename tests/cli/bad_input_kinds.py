@@ -68,7 +68,6 @@ PATHS = (
              "not an earlier report of this command", file("notes.txt", "mine\n")),
     BadInput("a world outside the workspace", "world export --to ../outside", "is outside the workspace"),
     BadInput("a GGUF file outside the workspace", "ckpt gguf models --to /elsewhere/x", "is outside the workspace"),
-    BadInput("a base outside the workspace", "ckpt dequantize --to ../../x", "is outside the workspace"),
     BadInput("a path with ..", "build-pool --set pool.path=../x.jsonl", "a relative path without '..'"),
     BadInput("an absolute path for a file of RC1", "config show --set pool.path=/elsewhere/x.jsonl",
              "below the workspace"),
