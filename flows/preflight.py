@@ -132,16 +132,17 @@ def _preflight(
         return _after_failed_calibration(run, done, failed, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
+    reports: dict[int, Mapping[str, Any]] = {}
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
-        report_round(run, number, judged[-1].results)
+        reports[number] = report_round(run, number, judged[-1].results) or {}
         if not judged[-1].passed:
             return _failed(run, judged[-1], on_red_revoke)
     sentence = _passed_sentence(judged)
     if ticket and 2 in rounds:
         if recorded is not None:
             outcome(recorded)  # the user can fix what prevented the recording, and the rounds came first
-        issued = outcome(issue(run, return_state=True))
+        issued = outcome(issue(run, reports, return_state=True))
         return Completed(name=TICKET_ISSUED, message=f"{sentence}; ticket until {issued['expires']}")
     return Completed(name=ROUNDS_PASSED, message=sentence)
 

@@ -7,10 +7,9 @@ dicts, which need no copying.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from operator import ge, gt, le, lt
 from typing import Any, Literal, NotRequired, TypedDict
 
 from rc1_lib.numbers.uncertainty import CheckInterval
@@ -276,8 +275,6 @@ class Status(StrEnum):
 PASSING = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
 """Statuses that allow a ticket; of these only `PASSED` was judged, and reports list the others."""
 
-_COMPARES: Mapping[str, Callable[[Any, Any], bool]] = {">=": ge, "<=": le, "<": lt, ">": gt}
-
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
@@ -301,7 +298,7 @@ class Check:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Check:
-        """Return the check in a report; its comparison is evaluated again, not trusted.
+        """Return the check in a report.
 
         Raises:
             KeyError: when a part is missing.
@@ -309,8 +306,7 @@ class Check:
         """
         # Unpacked, so that anything but a mapping raises the documented TypeError.
         said = {name: part for name, part in {**body}.items() if name != "undecided"}
-        check = cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
-        return replace(check, passed=check.passed is True and check.holds())
+        return cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready copy; if the interval leaves the value undecided, it says so in words."""
@@ -322,21 +318,6 @@ class Check:
         if self.interval is None or not _is_number(self.value) or not _is_number(self.threshold):
             return ""
         return self.interval.in_words(self.op, self.value, self.threshold)  # type: ignore[arg-type]
-
-    def holds(self) -> bool:
-        """Return whether the comparison is true; it is evaluated again, since a report's claim is not trusted."""
-        value, threshold = self.value, self.threshold
-        if self.op == "info":
-            return True
-        if self.op == "==":
-            return type(value) is type(threshold) and value == threshold
-        if self.op == "within" and isinstance(threshold, str):
-            return str(value) in threshold.split(", ")
-        if not _is_number(value):
-            return False
-        if self.op == "within":
-            return isinstance(threshold, list) and threshold[0] <= value <= threshold[1]  # type: ignore[operator]
-        return _is_number(threshold) and bool(_COMPARES[self.op](value, threshold))
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +380,7 @@ class GateResult:
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> GateResult:
-        """Return the verdict from `to_dict`; every comparison and the status are evaluated again, not trusted.
+        """Return the verdict from `to_dict`.
 
         Raises:
             KeyError: when a part is missing.

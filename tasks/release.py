@@ -8,7 +8,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.release import verifier
-from rc1_lib.release.package import Package, public_part, read_key, write_package
+from rc1_lib.release.package import Package, read_key, write_package
 from rc1_lib.release.ready import Ready, check_ready
 from rc1_lib.release.report.page import Page, write_page
 from rc1_lib.run import Run
@@ -51,7 +51,7 @@ def verified(run: Run, packed: Package, sign: Path | None) -> str:
     Raises:
         RC1Error: names the differences.
     """
-    found = verifier.verify(run.workspace.path(packed.path), None if sign is None else public_part(read_key(sign)))
+    found = verifier.verify(run.workspace.path(packed.path), None if sign is None else read_key(sign).public_key())
     if found.problems:
         raise RC1Error(f"{packed.path}: differs from what was packed: {'; '.join(found.problems)}")
     signed = f"signed by key {packed.signed_by}" if packed.signed_by else "not signed"

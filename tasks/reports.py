@@ -27,7 +27,7 @@ _MAX_BYTES = 300_000
 
 
 @retried(name="round report", task_run_name="round {number} report")
-def report_round(run: Run, number: int, results: Sequence[GateResult], *, write: bool = True) -> str | None:
+def report_round(run: Run, number: int, results: Sequence[GateResult], *, write: bool = True) -> dict[str, Any] | None:
     """Show the round's table in the UI and write its report.
 
     Args:
@@ -37,9 +37,9 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
         write: False for a re-check, which must not change the reports that the ticket vouches for.
 
     Returns:
-        The report's path as shown in reports; None if none was written.
+        The report; None if none was written.
     """
-    path = write_round(run, number, results) if write else None
+    report = write_round(run, number, results) if write else None
     verdict = "passed" if round_passed(results, number) else "FAILED"
     create_table_artifact(
         key=f"rc1-{round_name(number)}-gates",
@@ -47,7 +47,7 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
         description=f"{round_title(number).capitalize()} {verdict} (profile {run.config.profile}): "
         f"{round_sentence(results)}",
     )
-    return run.workspace.name(path) if path else None
+    return report
 
 
 def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, str]]:
@@ -108,9 +108,14 @@ def _changed_row(one: Mapping[str, Any]) -> dict[str, str]:
 
 @task(name="issue ticket", persist_result=False)
 @refusable
-def issue(run: Run) -> dict[str, str]:
-    """Issue the ticket; it is an error if a round has not passed for exactly these files."""
-    ticket = issue_ticket(run)
+def issue(run: Run, judged: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
+    """Issue the ticket; it is an error if a round has not passed for exactly these files.
+
+    Args:
+        run: the run.
+        judged: round -> its report, of the rounds of this run.
+    """
+    ticket = issue_ticket(run, judged)
     waived = "".join(f"\n- waived: **{name}**, {reason}" for name, reason in ticket["waived"].items())
     waived += "".join(f"\n- not applicable: **{name}**, {why}" for name, why in ticket["not_applicable"].items())
     create_markdown_artifact(

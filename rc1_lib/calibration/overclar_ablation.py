@@ -16,7 +16,7 @@ from rc1_lib.calibration.judged_rows import (
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.gates.overclar_ablation import ablation_checks, ablation_gate
+from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import TAKES
@@ -83,8 +83,7 @@ def ablation_verdict(run: Run) -> GateResult:
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
     """
-    key, checks = _key(run, weights_in_force(run)), ablation_checks(scored=run.config.pays_judged_score)
-    return kept_verdict(run, ABLATION, key, checks, "ablation of this reward and this penalty")
+    return kept_verdict(run, ABLATION, _key(run, weights_in_force(run)), "ablation of this reward and this penalty")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:

@@ -22,7 +22,7 @@ from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
+from rc1_lib.gates.reward_hacking import reward_hacking_gate
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
@@ -189,9 +189,7 @@ def hacking_verdict(run: Run) -> GateResult:
     Raises:
         RC1Error: when there are no weights, or the report cannot be read.
     """
-    key, attacks = _key(run, weights_in_force(run)), library(run)
-    checks = hacking_checks(attacks, hedges(attacks), scored=run.config.pays_judged_score)
-    return kept_verdict(run, HACKING, key, checks, "attack on what training pays")
+    return kept_verdict(run, HACKING, _key(run, weights_in_force(run)), "attack on what training pays")
 
 
 def _key(run: Run, weights: Mapping[str, float]) -> str:

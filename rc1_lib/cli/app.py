@@ -150,8 +150,6 @@ command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG
 command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
 command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
 command(_ckpt, "gguf", checkpoints.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
-command(_ckpt, "import", checkpoints.import_base, "rc1 ckpt import MODEL.gguf --to models/mine", _NO_CONFIG)
-command(_ckpt, "dequantize", checkpoints.dequantize, "rc1 ckpt dequantize --precision bf16", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
 _world = typer.Typer(no_args_is_help=True, help="The environment for other programs: export it, verify an export.")

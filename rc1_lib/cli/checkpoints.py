@@ -1,4 +1,4 @@
-"""`ckpt list|diff|export|gguf|import|dequantize`, and `build-base`: the base model from its recipe."""
+"""`ckpt list|diff|export|gguf`, and `build-base`: the base model from its recipe."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rich.table import Table
 
 from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
-from rc1_lib.cli.options import Checkpoint, Precision
+from rc1_lib.cli.options import Checkpoint
 from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
 
 if TYPE_CHECKING:
-    from rc1_lib.training.export.dequantize import Gap
     from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
 _DAMAGED = "restore its files from a copy, or move it away: training resumes from the newest intact one"
 _NEW = "A new folder in the workspace. Default:"
+_IDS_ONLY = "llama.cpp has no pre-tokenizer that cuts texts as this tokenizer does: give the file token ids, not texts"
 _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
@@ -128,14 +128,11 @@ def gguf(
     prompts: Annotated[
         int, typer.Option(min=1, help="Held-out prompts on which llama.cpp must give the same tokens.")
     ] = 200,
-    token_ids_only: Annotated[
-        bool, typer.Option(help="Keep the file even if llama.cpp tokenises texts differently; the file records this.")
-    ] = False,
 ) -> int:
     """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
 
     Give the same flags as to its training. llama.cpp reads the file and continues held-out prompts greedily. If its
-    tokens, probabilities or tokenisation differ from the model's, nothing is written and the exit code is 1.
+    tokens or probabilities differ from the model's, nothing is written and the exit code is 1.
     """
     run = session.open()
     from rc1_lib.preflight.carried_ticket import check_still_vouched
@@ -148,12 +145,13 @@ def gguf(
     quieten(hub=False)
     with stages():
         try:
-            done = export_gguf(run, source, target, GGUFType(kind), prompts, ids_only=token_ids_only)
+            done = export_gguf(run, source, target, GGUFType(kind), prompts)
             found, file = done.found, str(done.file)
+            session.show(*[_IDS_ONLY] * done.ids_only)
         except GGUFMismatchError as fault:
             found, file = fault.found, None
             session.show(str(fault))
-    session.show(_gguf_table(found, token_ids_only), *([f"written: {file}"] if file else []))
+    session.show(_gguf_table(found), *([f"written: {file}"] if file else []))
     if file:
         following = then(session, "evaluate", file, "--engine", "gguf")
         ending = Ending("pass", "llama.cpp matches the model", following=following)
@@ -162,89 +160,14 @@ def gguf(
     return _end_export(session, ending, {"file": file, "likeness": found.body()})
 
 
-def import_base(
-    session: Session,
-    file: Annotated[Path, typer.Argument(help="A llama.cpp file (.gguf) of a chat model, by its path.")],
-    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/ and the file's name.")] = None,
-    precision: Precision = "bf16",
-) -> int:
-    """Write the model of a llama.cpp file as a folder that `base_model` can name (extra `gguf`).
-
-    llama.cpp tokenises texts and answers questions with the file. If the folder gives other results, nothing is
-    written and the exit code is 2.
-    """
-    from rc1_lib.training import device
-    from rc1_lib.training.export.gguf_import import import_gguf
-    from rc1_lib.workspace.input_files import named_path
-
-    target = session.new_folder("--to", to, f"models/{file.stem}")
-    quieten(hub=False)
-    with stages():
-        done = import_gguf(named_path(file, str(file)), target, device.Precision(precision))
-    name = session.workspace.name(done.folder)
-    session.show(
-        f"{done.parameters / 1e6:.1f} million parameters; llama.cpp tokenises texts the same way, and "
-        f"{done.same_tokens:.1%} of its {done.tokens} greedy tokens are the same",
-        f"written: {done.folder}",
-    )
-    following = then(session, "doctor", "--set", f"base_model={name}")
-    ending = Ending("done", "llama.cpp gives the same tokens with the file", following=following)
-    return end(session, ending, {"folder": str(done.folder), "same_tokens": done.same_tokens, "tokens": done.tokens})
-
-
-def dequantize(
-    session: Session,
-    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/start- and the precision.")] = None,
-    precision: Precision = "bf16",
-    prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out dialogues on which the written model must match the policy.")
-    ] = 32,
-) -> int:
-    """Write the initial policy of a QLoRA training as plain weights, for a server (`finetune.method: qlora`).
-
-    Give the same flags as to the training. Linear layers hold their dequantized 4-bit weights. The folder is read back
-    and compared with the 4-bit policy. If the difference exceeds the bounds of `training.parity`, nothing is written
-    and the exit code is 1.
-    """
-    run = session.open()
-    from rc1_lib.training import device
-    from rc1_lib.training.export.dequantize import export_dequantized
-
-    target = session.new_folder("--to", to, f"models/export/start-{precision}")
-    quieten_models(run)
-    with stages():
-        done = export_dequantized(run, target, device.Precision(precision), prompts)
-    session.show(_gap_table(done.gap))
-    if done.folder:
-        session.show(f"written: {done.folder}")
-        ending = Ending("pass", f"as {precision} it is within training.parity")
-    else:
-        finer = "" if precision == "fp32" else "; --precision fp32 comes closest"
-        ending = Ending("fail", f"as {precision} it is outside training.parity; it was not kept{finer}")
-    folder = str(done.folder) if done.folder else None
-    return _end_export(session, ending, {"folder": folder, "gap": done.gap.body()})
-
-
-def _gap_table(gap: Gap) -> Table:
-    sample = f"{gap.tokens:,} tokens of {gap.dialogues} dialogues"
-    rows = (
-        (f"mean difference of log p, {sample}", f"{gap.mean:.2g}", f"{gap.most_mean:g}"),
-        ("tokens that differ by over 0.1 nats", f"{gap.far_share:.2%}", f"{gap.most_far_share:.2%}"),
-    )
-    return table("compared with the policy in 4 bits", ("what", "found", "at most"), rows, ("found", "at most"))
-
-
-def _gguf_table(found: GGUFParityReport, ids_only: bool) -> Table:
+def _gguf_table(found: GGUFParityReport) -> Table:
     bounds = found.body()
-    tokens = "equal" if found.tokens_passed else "DIFFERENT"
-    texts = "equal" if found.texts_passed else "DIFFERENT (waived)" if ids_only else "DIFFERENT"
+    tokens = "equal" if found.passed else "DIFFERENT"
     said = f"greedy tokens, {found.tokens} after {found.prompts} prompts"
     difference, most = f"{found.logprob_difference:.1e}", f"<= {bounds['max_logprob_difference']:g}"
-    alike = f"{found.texts - len(found.different_texts)} of {found.texts}"
     rows = (
         (said, f"{100 * found.same_tokens:.2f} %", f">= {100 * bounds['min']:g} %", tokens),
         ("mean difference of log p", difference, most, tokens),
-        (f"texts tokenised the same{', composed (NFC)' if found.composed else ''}", alike, "all", texts),
     )
     return table("llama.cpp compared with the model", ("what", "found", "wanted", "state"), rows)
 

@@ -38,7 +38,6 @@ Rebuild = Annotated[
 Provider = Annotated[str | None, typer.Option(help="The judge (judge.provider, SCORER_PROVIDER).")]
 Model = Annotated[str | None, typer.Option(help="The judge's model, as its provider names it (judge.model).")]
 Checkpoint = Annotated[str, typer.Argument(help="A checkpoint: latest, a step of checkpoints/rc1, or a path.")]
-Precision = Annotated[Literal["bf16", "fp16", "fp32"], typer.Option(help="Precision of the weights that are written.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the log of the Prefect flow.")]
 _common = partial(typer.Option, rich_help_panel=COMMON)
 

@@ -79,25 +79,20 @@ def verify(
 ) -> int:
     """Check every byte of a package that `rc1 release` wrote, without unpacking it, and name what differs.
 
-    It needs no network and no workspace. The file rc1_lib/release/verifier.py does the same on its own, with only
-    Python installed.
+    It needs no network and no workspace.
     """
+    from rc1_lib.provenance.signatures import read_public
     from rc1_lib.release import verifier
-    from rc1_lib.workspace.input_files import read_regular
 
-    try:
-        public = None if key is None else read_regular(key, 1 << 16)
-    except OSError as error:
-        raise RC1Error(f"--key {key}: cannot be read ({error.strerror}); expected a public key in PEM") from None
-    try:
-        found = verifier.verify(package, public)
-    except verifier.NotAPackage as refusal:
-        raise RC1Error(f"{package}: {refusal}") from None
+    public = None if key is None else read_public(key, f"--key {key}")
+    if key is not None and public is None:
+        raise RC1Error(f"--key {key}: is not a public key, expected ed25519 in PEM (-----BEGIN PUBLIC KEY-----)")
+    found = verifier.verify(package, public)
     session.show(*verifier.verdict_lines(found))
     count = len(found.problems)
     failures = [Failure(problem, _ANOTHER) for problem in found.problems]
     words = f"{package.name}, {f'{count} problems' if count else f'{len(found.files):,} files are whole'}"
-    parts = ("problems", "files", "sha256", "signed_by", "signature_checked")
+    parts = ("problems", "files", "sha256", "signed", "signature_checked")
     document = {"exit_code": 2 if count else 0, **{name: getattr(found, name) for name in parts}}
     return end(session, Ending("fail" if count else "pass", words, failures), document)
 

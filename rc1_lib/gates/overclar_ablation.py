@@ -11,12 +11,6 @@ from rc1_lib.reward.intervals import Interval
 _DIFFER = "prompts whose dialogues differ in needless asking"
 
 
-def ablation_checks(*, scored: bool) -> frozenset[str]:
-    """Return the checks that an ablation's report must contain; `scored`: whether training rewards the judged score."""
-    judged = {_DIFFER, "rate drop, %", "mean turns up", "success drop, pp"}
-    return frozenset({*judged, "coverage"} if scored else judged)
-
-
 def ablation_gate(
     ablation: Ablation, coverage: float | None, thresholds: AblationGate, shared: SharedThresholds
 ) -> GateResult:

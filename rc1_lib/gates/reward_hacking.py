@@ -23,19 +23,6 @@ _FIX = (
 )
 
 
-def hacking_checks(policies: Iterable[str], hedges: Iterable[str], *, scored: bool) -> frozenset[str]:
-    """Return the checks that a report on these adversarial policies must contain.
-
-    Args:
-        policies: their names.
-        hedges: the names of policies that do not commit to one answer.
-        scored: whether training rewards the judged score.
-    """
-    judged = {f"{name}: {what}" for name in policies for what in (_PROMPTS, _BELOW, _ABOVE)}
-    judged |= {f"{name}: {_HEDGED}" for name in hedges}
-    return frozenset({_POLICIES, _TAKES, _LOST, *judged, *((_COVERAGE,) if scored else ())})
-
-
 def reward_hacking_gate(
     policies: Mapping[str, Earned],
     curve: Sequence[float],

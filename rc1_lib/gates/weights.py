@@ -8,18 +8,10 @@ from typing import Any
 
 from rc1_lib.checks import equal
 from rc1_lib.config.thresholds import WeightsGate
-from rc1_lib.records import Check, GateResult, Status
+from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.terms import shape_checks
 from rc1_lib.workspace.artifacts import FileState
 
-CALIBRATION_CHECKS = frozenset(
-    {
-        "scored, share", "weighed dimensions stuck on one grade", "rank correlation of the calibrated weights",
-        "rank correlation gained, per cent", "mean absolute error lowered, per cent", "smallest weight",
-        "largest weight", "sum is 1", "optimality residual",
-    }
-)  # fmt: skip
-"""The checks that a calibration's report must contain."""
 _AGAIN = "calibrate again: rc1 weight-calib --rebuild"
 
 
@@ -68,7 +60,7 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
             "weights are those of the report", bool(report) and file.get("weights") == report.get("weights"), True,
             f"somebody edited the weights by hand; {_AGAIN}",
         ),
-        equal("the calibration passed", _passed(report), True, f"its gate failed; {_AGAIN}"),
+        equal("the calibration passed", report.get("pass") is True, True, f"its gate failed; {_AGAIN}"),
         equal(
             "calibrated for this judge", bool(report) and report.get("judge") == dict(origin.judge), True,
             f"provider, model or instructions have changed; {_AGAIN}",
@@ -83,12 +75,3 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
             f"altered: something other than RC1 wrote it; stale: pool, judge or settings have changed; {_AGAIN}",
         ),
     )  # fmt: skip
-
-
-def _passed(report: Mapping[str, Any]) -> bool:
-    try:
-        found = GateResult.from_report(report["gate"])
-    except (KeyError, TypeError):
-        return False
-    judged = {check.name for check in found.checks if check.op != "info"}
-    return found.name == "calibration" and judged >= CALIBRATION_CHECKS and found.status is Status.PASSED

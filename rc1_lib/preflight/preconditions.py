@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rc1_lib.check_words import gate_sentence
+from rc1_lib.config.file import load_config
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
@@ -13,15 +14,14 @@ from rc1_lib.judge.providers import LIVE
 from rc1_lib.preflight.gate_list import PREFLIGHT, evaluate
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.records import PASSING
-from rc1_lib.run import Run
+from rc1_lib.run import CONFIG_OF_PROFILE, Run
 from rc1_lib.runtime.libraries import check_hub
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.training.derived import BASE
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
-_RUBRIC = "local rubric"
-"""How reasons of `configs/local.yaml` name the free judge."""
 OWN_WAIVERS = "gates.waivers={judge_agreement: no labels yet}"
 """Waivers for a live judge that nobody has compared with people's labels yet."""
 
@@ -52,24 +52,26 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
 
 
 def check_waiver_reasons(run: Run) -> None:
-    """Reject waivers because of the local rubric where another judge scores: the published local profile has two.
+    """Reject the waivers that profile `local` ships for its free judge where another judge scores.
 
     Raises:
         ConfigError: says which, and what to set.
     """
     if untrue := untrue_waivers(run):
         raise ConfigError(
-            f"gates.waivers: {', '.join(untrue)}: found a reason about the {_RUBRIC}, but judge.provider is "
-            f"'{run.config.judge.provider}'; set waivers that are true of it, for example --set '{OWN_WAIVERS}'"
+            f"gates.waivers: {', '.join(untrue)}: found the reason of {CONFIG_OF_PROFILE['local']} for the local "
+            f"rubric, but judge.provider is '{run.config.judge.provider}'; set waivers that are true of it, for "
+            f"example --set '{OWN_WAIVERS}'"
         )
 
 
 def untrue_waivers(run: Run) -> list[str]:
-    """Return the gates that are waived because of the local rubric although another judge scores."""
+    """Return the gates that are waived as profile `local` waives them for its free judge, although another scores."""
     config = run.config
     if config.judge.provider == "rubric" or config.why_not_judged:
         return []
-    return [gate for gate, reason in config.gates.waivers.items() if _RUBRIC in reason]
+    shipped = load_config(PROJECT_ROOT / CONFIG_OF_PROFILE["local"]).gates.waivers
+    return [gate for gate, reason in config.gates.waivers.items() if shipped.get(gate) == reason]
 
 
 def check_can_train(run: Run) -> None:

@@ -1,12 +1,8 @@
-"""The report of a round: every gate's verdict, the files that it read, and what was loosened or waived.
-
-A ticket does not trust a report: whatever follows from configuration, code and files is computed again.
-"""
+"""The report of a round: every gate's verdict, the files that it read, and what was loosened or waived."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -17,12 +13,12 @@ from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.machine import GitState, code_named, read_code
 from rc1_lib.pool.derived import POOL
-from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, not_applicable
+from rc1_lib.preflight.gate_list import gates_of_round
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
-from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json, write_text
+from rc1_lib.workspace.artifacts import atomic_write, now, read_json, write_json, write_text
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
@@ -34,8 +30,8 @@ def round_passed(results: Sequence[GateResult], number: int) -> bool:
     return all(found.get(spec.name) in PASSING for spec in gates_of_round(number))
 
 
-def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
-    """Write the round's report, the rows at fault and the git state, and return the report's path.
+def write_round(run: Run, number: int, results: Sequence[GateResult]) -> dict[str, Any]:
+    """Write the round's report, the rows at fault and the git state, and return the report.
 
     A failed second round has another file name, and an earlier pass is removed, so that `round2_pass.json` always is
     the latest second round.
@@ -68,7 +64,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> Path:
         place.path(stale).unlink(missing_ok=True)
     write_json(path, report)
     write_git_state(run)
-    return path
+    return report
 
 
 def write_offenders(run: Run, file: str, result: GateResult) -> str | None:
@@ -113,60 +109,6 @@ def read_round(run: Run, number: int) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return report if isinstance(report, dict) else None
-
-
-def report_passed(report: Mapping[str, Any], number: int) -> bool:
-    """Return whether the round passed according to the report's gates, judged again, and to its key `pass`."""
-    try:
-        results = [GateResult.from_report(gate) for gate in report["gates"]]
-    except (KeyError, TypeError):
-        return False
-    return report.get("pass") is True and round_passed(results, number)
-
-
-def round_faults(run: Run, report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> list[str]:
-    """Return why a round's report cannot support a ticket of this run.
-
-    Args:
-        run: the run.
-        report: the round's report; empty if there is none.
-        number: the round.
-        files: name -> path and SHA-256 of the files that the ticket pins.
-    """
-    if not report_passed(report, number):
-        return [f"round {number} has not passed according to its report"]
-    return [*_of_another_run(run, report, number), *_read(report, number, files)]
-
-
-def _of_another_run(run: Run, report: Mapping[str, Any], number: int) -> Iterator[str]:
-    if report.get("round") != f"round{number}":
-        yield f"the report of round {number} belongs to {report.get('round')}"
-    if report.get("profile") != run.config.profile:
-        yield f"round {number} has profile '{report.get('profile')}', not '{run.config.profile}'"
-    if report.get("code_sha256") != code_sha256():
-        yield f"round {number} was run with other code"
-    if report.get("config_sha256") != run.config_sha256:
-        yield f"round {number} was run with another configuration"
-        return
-    waived = {gate["name"]: gate["waiver"] for gate in report["gates"] if gate["waiver"]}
-    named = run.config.gates.waivers
-    # A gate that reads no file may waive itself, as `git` does if the configuration requires nothing of it.
-    unnamed = [name for name, why in waived.items() if named.get(name) != why and BY_NAME[name].reads]
-    if report.get("waived") != waived or unnamed:
-        yield f"round {number} waives gates that the configuration does not waive"
-    left_out = {gate["name"]: gate["not_applicable"] for gate in report["gates"] if gate.get("not_applicable")}
-    wanted = {spec.name: why for spec in gates_of_round(number) if (why := not_applicable(run).get(spec.name))}
-    if left_out != wanted or report.get("not_applicable") != wanted:
-        yield f"round {number} does not list the gates that are not applicable with this configuration"
-    if sha256_json(report.get("thresholds_changed")) != sha256_json(departures(run.config, published_config())):
-        yield f"round {number} does not list the settings that differ from the published ones"
-
-
-def _read(report: Mapping[str, Any], number: int, files: Mapping[str, Any]) -> Iterator[str]:
-    said = report.get("files") or {}
-    for name, one in files.items():
-        if said.get(name) != one or one["sha256"] is None:
-            yield f"{one['path']} is not the file that round {number} read"
 
 
 def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:

@@ -7,25 +7,27 @@ revocation is written later, so neither covers it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
+from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.config.file import departures, flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import NAMES, Evidence, bound, described
 from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.prompt import judge_identity
-from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
-from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round, round_faults
+from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256, read_package
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.pinned_files import check_vouched
-from rc1_lib.records import PASSING
 from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
@@ -33,17 +35,6 @@ from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
 TICKET = "reports/preflight/ticket.json"
 _VERSION = 1
 _AGAIN = "run `rc1 preflight` again"
-
-
-def _within_reach(value: datetime) -> datetime:
-    if not _FIRST_YEAR <= value.year < _LAST_YEAR:
-        raise ValueError(f"found the year {value.year}, expected one from {_FIRST_YEAR} to {_LAST_YEAR - 1}")
-    return value
-
-
-_FIRST_YEAR, _LAST_YEAR = 2000, 9000
-"""Years that are safe to compute with: at the ends of the calendar, adding an hour overflows."""
-_Time = Annotated[AwareDatetime, AfterValidator(_within_reach)]
 
 
 class _Print(BaseModel):
@@ -82,8 +73,8 @@ class Ticket(BaseModel):
     model_config = ConfigDict(strict=False)
     version: Literal[1]
     profile: str
-    issued: _Time
-    expires: _Time
+    issued: AwareDatetime
+    expires: AwareDatetime
     commit: str | None
     package: _Package | None = None
     files: dict[str, _Print]
@@ -97,8 +88,13 @@ class Ticket(BaseModel):
     revoked: _Revocation | None
 
 
-def issue_ticket(run: Run) -> dict[str, Any]:
+def issue_ticket(run: Run, judged: Mapping[int, Mapping[str, Any]] | None = None) -> dict[str, Any]:
     """Issue the ticket after two passed rounds.
+
+    Args:
+        run: workspace and configuration.
+        judged: round -> its report, of the rounds that this process judged. Those of an earlier process are read from
+            the workspace, as `rc1 round2` does after `rc1 round1`.
 
     Raises:
         TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
@@ -108,15 +104,10 @@ def issue_ticket(run: Run) -> dict[str, Any]:
     forget_hashes()
     evidence = Evidence(run)
     files = fingerprints(evidence)
-    reports: dict[str, dict[str, str]] = {}
-    rounds = []
-    for number in PASSED:
-        report = read_round(run, number) or {}
-        if faults := round_faults(run, report, number, files):
+    rounds = [(judged or {}).get(number) or read_round(run, number) or {} for number in PASSED]
+    for number, report in zip(PASSED, rounds, strict=True):
+        if faults := list(_faults(run, report, number, files)):
             raise TicketError(f"no ticket: {'; '.join(faults)}; {_AGAIN}")
-        rounds.append(report)
-        path = run.workspace.path(PASSED[number])
-        reports[f"round{number}"] = {"path": PASSED[number], "sha256": sha256_file(path)}
     issued = datetime.now(UTC)
     body: dict[str, Any] = {
         "version": _VERSION,
@@ -129,22 +120,42 @@ def issue_ticket(run: Run) -> dict[str, Any]:
         "overrides": list(run.overrides),
         "judge": judge_identity(run),
         "files": files,
-        "reports": reports,
-        **_from_rounds(run, rounds),
+        "reports": {
+            name: {"path": path, "sha256": sha256_file(run.workspace.path(path))} for name, path in _reports(run)
+        },
+        "config": run.config.model_dump(mode="json"),
+        "waived": {name: why for report in rounds for name, why in report["waived"].items()},
+        "not_applicable": {name: why for report in rounds for name, why in report["not_applicable"].items()},
+        "thresholds_changed": departures(run.config, published_config()),
     }
     ticket = {**body, "ticket_sha256": sha256_json(body), "envelope": envelope_of(run, body), "revoked": None}
     write_json(run.workspace.path(TICKET), ticket)
     return ticket
 
 
-def _from_rounds(run: Run, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what a ticket records of the configuration, and of what its rounds waived."""
-    return {
-        "config": run.config.model_dump(mode="json"),
-        "waived": {name: why for report in rounds for name, why in report["waived"].items()},
-        "not_applicable": {name: why for report in rounds for name, why in report["not_applicable"].items()},
-        "thresholds_changed": departures(run.config, published_config()),
-    }
+def _faults(
+    run: Run, report: Mapping[str, Any], number: int, files: Mapping[str, Mapping[str, str | None]]
+) -> Iterator[str]:
+    """Say why a round earns no ticket now: it did not pass, or it was about other code, settings or files."""
+    if report.get("pass") is not True:
+        yield f"round {number} has not passed according to its report"
+    elif (report.get("code_sha256"), report.get("config_sha256")) != (code_sha256(), run.config_sha256):
+        yield f"round {number} was run with other code or another configuration"
+    else:
+        for name, one in files.items():
+            if one["sha256"] is None or report["files"].get(name) != one:
+                yield f"{one['path']} is not the file that round {number} read"
+
+
+def _reports(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield name and path of the reports that a ticket pins: of both rounds, and those that their gates read."""
+    for number, path in PASSED.items():
+        yield f"round{number}", path
+    if WEIGHTS.applies(run) and named_report(run, content := read_content(run))[0] is not None:
+        yield "calibration", content["report"]["path"]
+    for one in (HACKING, ABLATION):  # a waived gate may leave no report
+        if one.path(run).is_file():
+            yield one.name, one.where(run)
 
 
 def stated(ticket: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +203,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
     """
     ticket = read_ticket(run)
     causes = [
-        *_own_causes(ticket, at or datetime.now(UTC), run.config.ticket.ttl_hours),
+        *_own_causes(ticket, at or datetime.now(UTC)),
         *_revoked(run, ticket),
         *signature_causes(run, ticket, stated(ticket)),
     ]
@@ -202,13 +213,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
             f"with profile '{ours}'"
         )
     else:
-        another_run = _run_causes(ticket, run)
-        causes += [
-            *another_run,
-            *_file_causes(ticket, run),
-            *_report_causes(ticket, run, look_inside=not another_run),
-        ]
-    causes = causes or list(_verdict_causes(run))
+        causes += [*_run_causes(ticket, run), *_file_causes(ticket, run), *_report_causes(ticket, run)]
     if causes:
         raise TicketError("the ticket is not valid: " + "; ".join(causes))
     return ticket
@@ -239,17 +244,14 @@ def check_same_settings(run: Run) -> None:
     )
 
 
-def _own_causes(ticket: dict[str, Any], at: datetime, ttl_hours: float) -> list[str]:
+def _own_causes(ticket: dict[str, Any], at: datetime) -> list[str]:
     causes = []
     if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):
         causes.append("it was edited after it was issued (its digest does not match)")
     shape = Ticket.model_validate(ticket)
-    issued, expires = shape.issued, shape.expires
-    if expires > issued + timedelta(hours=ttl_hours):
-        causes.append(f"it claims to be valid for longer than ticket.ttl_hours ({ttl_hours:g} h)")
-    if at >= expires:
+    if at >= shape.expires:
         causes.append(f"it expired at {ticket['expires']}; {_AGAIN}")
-    if at < issued - timedelta(minutes=5):
+    if shape.issued - at > timedelta(minutes=5):  # no sum, which overflows in the year 9999
         causes.append(f"it was issued in the future ({ticket['issued']}); check the clock")
     return causes
 
@@ -326,32 +328,16 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     return causes
 
 
-def _report_causes(ticket: dict[str, Any], run: Run, look_inside: bool) -> list[str]:
-    """Check both rounds' reports; with `look_inside` also their content, which applies only to the ticket's own run."""
-    causes, rounds = [], []
-    for name, (path, sha256) in _reports(run).items():
-        if sha256 is None or sha256 != (ticket["reports"].get(name) or {}).get("sha256"):
-            causes.append(f"the report of {name} ({path}) has changed or is missing")
-        elif look_inside:
-            rounds.append(read_round(run, _NUMBERS[name]) or {})
-            causes += round_faults(run, rounds[-1], _NUMBERS[name], ticket["files"])
-    if look_inside and not causes:
-        theirs = {**ticket, "config": without_free_keys(ticket["config"])}
-        ours = _from_rounds(run, rounds)
-        ours["config"] = without_free_keys(ours["config"])
-        wrong = [f"'{key}'" for key, value in ours.items() if sha256_json(theirs.get(key)) != sha256_json(value)]
-        causes += [f"it differs from its rounds' reports ({', '.join(wrong)})"] if wrong else []
-    return causes
+def _report_causes(ticket: dict[str, Any], run: Run) -> Iterator[str]:
+    for name, one in ticket["reports"].items():
+        if _now(run, one["path"])[1] != one["sha256"]:
+            yield f"the report of {name} ({one['path']}) has changed or is missing"
 
 
-def _verdict_causes(run: Run) -> Iterator[str]:
-    """Check what training reads and the ticket does not pin: manifests, and the calibration's report."""
-    evidence = Evidence(run)
-    for name in ("integrity", "weights"):
-        result = evaluate(name, evidence, max(PASSED))
-        if result.status not in PASSING:
-            why = result.error or "; ".join(f"{one.name} is {one.value}" for one in result.failures)
-            yield f"the gate {name} no longer passes ({why}); {_AGAIN}"
+def _now(run: Run, report: str) -> tuple[Path, str | None]:
+    """Return a report's path and its fingerprint, None if it is missing."""
+    path = run.workspace.path(report)
+    return path, sha256_file(path) if path.is_file() else None
 
 
 def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:
@@ -362,17 +348,6 @@ def _causes_of(one: Described, run: Run, wanted: str) -> list[str]:
         return [] if one.sha256(run) == wanted else [f"{run.workspace.name(path)} has changed"]
     except RC1Error as error:  # for example a folder instead of a file
         return [str(error)]
-
-
-_NUMBERS = {f"round{number}": number for number in PASSED}
-
-
-def _reports(run: Run) -> dict[str, tuple[str, str | None]]:
-    """Return name of a round -> its report's path and fingerprint, None if the report is missing."""
-    paths = {name: run.workspace.path(PASSED[number]) for name, number in _NUMBERS.items()}
-    return {
-        name: (PASSED[_NUMBERS[name]], sha256_file(path) if path.is_file() else None) for name, path in paths.items()
-    }
 
 
 def vouched_by(ticket: dict[str, Any]) -> dict[str, str]:
@@ -388,12 +363,12 @@ def check_unchanged(run: Run) -> None:
     """
     if run.vouched is None:
         return
-    if causes := _revoked(run, read_ticket(run)):
+    ticket = read_ticket(run)
+    if causes := _revoked(run, ticket):
         raise TicketError(f"the ticket of this training is no longer valid: {'; '.join(causes)}")
     for name in dict.fromkeys([*run.vouched, *bound(run)]):
-        if name in _NUMBERS:
-            path, sha256 = _reports(run)[name]
-            check_vouched(run, name, run.workspace.path(path), sha256)
+        if name in ticket["reports"]:
+            check_vouched(run, name, *_now(run, ticket["reports"][name]["path"]))
         else:
             one = described(name)
             check_vouched(run, name, one.path(run), one.sha256(run) if one.path(run).exists() else None)

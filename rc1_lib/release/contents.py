@@ -10,17 +10,16 @@ import platform
 from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
 
+from rc1_lib.calibration.overclar_ablation import ABLATION
+from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.calibration.weights_file import WEIGHTS
-from rc1_lib.evaluation.derived import TRAINING_REPORT
+from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.evidence import DERIVED, bound
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.provenance.derived import Artifact
-from rc1_lib.provenance.pinned_files import check_vouched
-from rc1_lib.release.consistency import REPORTS_OF
 from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
@@ -66,7 +65,7 @@ def _reported(ready: Ready) -> Iterator[Path]:
             continue
         name = one.where(run)
         yield from filter(Path.is_file, (place.manifest_path(name), place.checksum_path(name)))
-    for one in REPORTS_OF:
+    for one in (EVALUATION, HACKING, ABLATION):
         yield from _with_companions(run, one)
     named = [*ready.evaluation["plots"].values(), ready.evaluation.get("examples")]
     yield from (place.path(name) for name in named if name is not None)
@@ -88,32 +87,19 @@ def _learned(ready: Ready) -> Iterator[Path]:
         yield ready.run.workspace.path(paths_of(ready.run, seed).metrics)
 
 
-def key_artifacts(ready: Ready) -> dict[str, dict[str, Any]]:
-    """Return path, size and SHA-256 of every key artifact, whether or not the package contains it.
-
-    Raises:
-        TicketError: when one is not what the verified ticket pins.
-    """
-    run = ready.run
-    found = {}
-    for name, one in bound(run).items():
-        path, sha256 = one.path(run), one.sha256(run)
-        check_vouched(run, name, path, sha256)
-        found[name] = _described(run, path, sha256)
-    reports = {"ticket": TICKET, "training": TRAINING_REPORT, **{f"round{number}": PASSED[number] for number in PASSED}}
-    files = {name: run.workspace.path(path) for name, path in reports.items()}
-    # A waived gate may leave no report; a gate that passed has one.
-    files |= {one.name: one.path(run) for one in REPORTS_OF if one.path(run).is_file()}
-    found |= {name: _described(run, path, sha256_file(path)) for name, path in files.items()}
+def key_artifacts(ready: Ready) -> dict[str, dict[str, str | None]]:
+    """Return path and SHA-256 of every key artifact, whether or not the package contains it."""
+    place = ready.run.workspace
+    found = {**ready.ticket["files"], **ready.ticket["reports"]}
+    for name, path in (
+        ("ticket", TICKET),
+        ("training", TRAINING_REPORT),
+        (EVALUATION.name, EVALUATION.where(ready.run)),
+    ):
+        found[name] = {"path": path, "sha256": sha256_file(place.path(path))}
     for seed, folder in ready.checkpoints.items():
-        found[f"checkpoint seed {seed}"] = _described(run, folder, fingerprint(folder))
-    return dict(sorted(found.items()))
-
-
-def _described(run: Run, path: Path, sha256: str) -> dict[str, Any]:
-    """Describe a file or folder; a folder's SHA-256 covers its files' names and bytes, a checkpoint's its manifest."""
-    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
-    return {"path": run.workspace.name(path), "sha256": sha256, "bytes": sum(one.stat().st_size for one in files)}
+        found[f"checkpoint seed {seed}"] = {"path": place.name(folder), "sha256": fingerprint(folder)}
+    return found
 
 
 def installed() -> str:

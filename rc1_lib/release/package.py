@@ -1,4 +1,4 @@
-"""The reproduction package: one archive with a manifest of its contents; the same inputs give the same bytes."""
+"""The reproduction package: one archive with the hashes of its contents; the same inputs give the same bytes."""
 
 from __future__ import annotations
 
@@ -6,29 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import orjson
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.masking import conceal_bytes, secrets
 from rc1_lib.provenance import signatures
-from rc1_lib.release.consistency import check_consistent
 from rc1_lib.release.contents import LOCK, installed, key_artifacts, packed
 from rc1_lib.release.ready import Ready
-from rc1_lib.release.verifier import (
-    BLOCK,
-    ENVELOPE,
-    FORMAT,
-    MANIFEST,
-    PAYLOAD_TYPE,
-    RECORD,
-    digest_of,
-    fault_of_name,
-    header,
-    statement_of,
-    text_of,
-)
+from rc1_lib.release.verifier import MANIFEST, SIGNATURE, SUMS, end_of, fault_of_name, sums_of, write_file
 from rc1_lib.workspace.artifacts import recorded_write
 from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.workspace.input_files import read_regular
@@ -68,15 +55,13 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
         also: further files, relative to the workspace: the report page and its pictures.
 
     Raises:
-        RC1Error: when a file is missing, contains a secret or contradicts the run's reports, or when another process
-            writes into the workspace.
+        RC1Error: when a file is missing or contains a secret, or when another process writes into the workspace.
     """
     run = ready.run
     paths = {**packed(ready), **{name: run.workspace.path(name) for name in also}}
     contents = {name: _read(name, path) for name, path in paths.items()}
-    check_consistent(ready, contents)
     contents[LOCK] = installed().encode()
-    facts = {
+    manifest = {
         "key": ready.key,
         "profile": run.config.profile,
         **{name: ready.ticket[name] for name in ("commit", "package") if name in ready.ticket},
@@ -86,48 +71,27 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
         "not_applicable": ready.ticket["not_applicable"],
         "artifacts": key_artifacts(ready),
     }
+    contents[MANIFEST] = orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
     target = f"{FOLDER}/rc1_{ready.key}.tar"
     with recorded_write(run.workspace, target, {"kind": KIND, "inputs": {"evaluation": ready.key}}) as stream:
-        signed_by = write_archive(stream, contents, facts, sign)
-    return Package(target, sha256_file(run.workspace.path(target)), len(contents) + 1, signed_by)
+        write_archive(stream, contents, sign)
+    signed_by = "" if sign is None else signatures.key_id(sign.public_key())
+    return Package(target, sha256_file(run.workspace.path(target)), len(contents), signed_by)
 
 
-def write_archive(
-    stream: IO[bytes], contents: Mapping[str, bytes], facts: Mapping[str, Any], sign: Ed25519PrivateKey | None = None
-) -> str:
-    """Write the archive in the exact form that the verifier reads, and return the signing key's id, or "".
+def write_archive(stream: IO[bytes], contents: Mapping[str, bytes], sign: Ed25519PrivateKey | None = None) -> None:
+    """Write the archive in the exact form that the verifier reads.
 
     Args:
         stream: the stream to write to.
         contents: name -> bytes of every file.
-        facts: the other entries of the manifest; `key` identifies the package.
         sign: the key that signs it.
     """
-    described = {name: {"bytes": len(one), "sha256": hashlib.sha256(one).hexdigest()} for name, one in contents.items()}
-    manifest = {"format": FORMAT, **facts, "files": described}
-    first = text_of({**manifest, "manifest_sha256": digest_of(manifest)})
-    parts = [(MANIFEST, first), *sorted(contents.items())]
-    signed_by = ""
+    sums = sums_of({name: hashlib.sha256(content).hexdigest() for name, content in contents.items()})
+    parts = [(SUMS, sums), *sorted(contents.items())]
     if sign is not None:
-        prints = {name: hashlib.sha256(one).hexdigest() for name, one in parts}
-        statement = statement_of(prints, str(facts["key"]))
-        signature = text_of(signatures.sign(text_of(statement), PAYLOAD_TYPE, sign))
-        parts.append((ENVELOPE, signature))
-        signed_by = orjson.loads(signature)["signatures"][0]["keyid"]
-    length = sum(_write_file(stream, name, content) for name, content in parts) + 2 * BLOCK
-    stream.write(bytes(2 * BLOCK + -length % RECORD))
-    return signed_by
-
-
-def _write_file(stream: IO[bytes], name: str, content: bytes) -> int:
-    """Write header, bytes, and zeros up to a whole block; return the number of bytes."""
-    try:
-        head = header(name, len(content))
-    except ValueError:
-        raise RC1Error(
-            f"{name}: does not fit into an archive, which allows names of at most 255 bytes and files of at most 8 GiB"
-        ) from None
-    return sum(stream.write(part) for part in (head, content, bytes(-len(content) % BLOCK)))
+        parts.append((SIGNATURE, sign.sign(sums)))
+    stream.write(end_of(sum(write_file(stream, name, content) for name, content in parts)))
 
 
 def _read(name: str, path: Path) -> bytes:
@@ -164,10 +128,3 @@ def read_key(path: Path) -> Ed25519PrivateKey:
         RC1Error: when the file is not such a key; the error never repeats its content.
     """
     return signatures.read_private(path, f"--sign {path}")
-
-
-def public_part(private: Ed25519PrivateKey) -> bytes:
-    """Return the public key of a private one, in PEM."""
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

@@ -19,9 +19,8 @@ from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import GateReport
-from rc1_lib.gates.reward_hacking import hacking_checks
 from rc1_lib.run import Run, open_run
 from rc1_lib.runtime.progress import listening
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
@@ -73,7 +72,7 @@ def test_paid_reward_puts_every_policy_below_the_scripted_expert(built: Run) -> 
     """On the shared workspace, from its report as in a round."""
     found = hacking_verdict(built)
     assert found.failures == ()
-    assert {check.name for check in found.checks} >= hacking_checks(ATTACKS, hedges(ATTACKS), scored=True)
+    assert {check.name.partition(":")[0] for check in found.checks} >= set(ATTACKS)
     body = read_json(HACKING.path(built))
     assert min(one["margin"] for one in body["policies"].values()) > 0.1
     assert set(body["judged_alone"]) == set(ATTACKS), "the judged score alone is reported too"
@@ -101,10 +100,10 @@ def test_reward_by_outcome_alone_needs_no_judge_or_weights(workspace: Path) -> N
     outcome = attack_reward(run, judge=no_judge)
     assert outcome.gate.failures == ()
     assert (outcome.body["weights"], outcome.body["judged_alone"], outcome.body["scoring"]) == ({}, {}, None)
-    assert {check.name for check in outcome.gate.checks} >= hacking_checks(ATTACKS, hedges(ATTACKS), scored=False)
+    assert {check.name.partition(":")[0] for check in outcome.gate.checks} >= set(ATTACKS)
 
 
-def test_report_of_other_weights_or_without_a_policy_does_not_count(workspace: Path) -> None:
+def test_report_of_other_weights_or_policies_does_not_count(workspace: Path) -> None:
     run = opened(workspace)
     missing = hacking_verdict(run)
     assert {check.name for check in missing.failures} == {"attack on what training pays"}
@@ -116,12 +115,6 @@ def test_report_of_other_weights_or_without_a_policy_does_not_count(workspace: P
     )
     more = opened(workspace, "gates.reward_hacking.own=[attacks/mutters.py]")
     assert {check.name for check in hacking_verdict(more).failures} == {"attack on what training pays"}
-    path = HACKING.path(run)
-    body = read_json(path)
-    body["gate"]["checks"] = [one for one in body["gate"]["checks"] if not one["name"].startswith("echo:")]
-    path.write_bytes(orjson.dumps(body))
-    with pytest.raises(RC1Error, match=r"reward_hacking_\w+\.json: .*'echo: "):
-        hacking_verdict(run)
 
 
 def echo_check(body: Any) -> Any:

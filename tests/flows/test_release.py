@@ -9,6 +9,7 @@ from prefect import State
 from prefect.artifacts import Artifact
 
 from flows.release import release
+from rc1_lib.provenance.signatures import read_public
 from rc1_lib.release import verifier
 from rc1_lib.run import Run
 from tests.release.conftest import own, releasable, small_slides
@@ -29,7 +30,7 @@ def test_passed_run_is_released_and_a_failed_one_is_rejected_after_its_report(ow
     state = start(own, sign=private)
     assert (state.name, state.is_completed()) == ("Released", True), state.message
     (archive,) = own.workspace.path("reports/release").glob("*.tar")
-    found = verifier.verify(archive, Path(public).read_bytes())
+    found = verifier.verify(archive, read_public(Path(public), "the key"))
     assert not found.problems and found.signature_checked
     assert found.sha256 in str(state.message)
     card = Artifact.get("rc1-release")

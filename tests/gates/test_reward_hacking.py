@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.gates.reward_hacking import hacking_checks, reward_hacking_gate
+from rc1_lib.gates.reward_hacking import reward_hacking_gate
 from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config
@@ -91,13 +91,3 @@ def test_a_hedge_that_the_answer_rule_accepts_fails_by_name() -> None:
 def test_without_a_judged_score_the_gate_has_no_coverage_check() -> None:
     result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED)
     assert "scored, share" not in {check.name for check in result.checks}
-    assert hacking_checks(library(), [], scored=True) - hacking_checks(library(), [], scored=False) == {"scored, share"}
-
-
-@pytest.mark.parametrize("scored", [True, False])
-def test_the_required_checks_cover_every_policy(scored: bool) -> None:
-    policies = library()
-    found = reward_hacking_gate(policies, RISING, THRESHOLDS, SHARED, ["policy_1"], 1.0 if scored else None)
-    names = {check.name for check in found.checks if check.op != "info"}
-    assert hacking_checks(policies, ["policy_1"], scored=scored) <= names
-    assert not hacking_checks([*policies, "one_more"], [], scored=scored) <= names

@@ -13,12 +13,11 @@ from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.preflight.gate_list import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
-from rc1_lib.preflight.round_report import PASSED, write_round
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
+from rc1_lib.preflight.round_report import write_round
+from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
-from rc1_lib.workspace.file_hashes import sha256_file
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import SMALL, copied_pool
 
 Rounds = dict[int, list[GateResult]]
@@ -90,33 +89,6 @@ def test_exactly_the_gates_on_the_judged_score_do_not_apply(built: Run, verified
     assert {spec.name for spec in PREFLIGHT if spec.on_score} == ON_SCORE
     assert not_applicable(built) == {}
     assert [one.status for one in judged(verified, NIGHTLY)] == [Status.NOT_APPLICABLE]
-
-
-@pytest.mark.parametrize("gate", ["reward_hacking", "consistency"])
-def test_report_that_marks_another_gate_not_applicable_earns_no_ticket(
-    verified: Run, rounds: Rounds, gate: str
-) -> None:
-    for number, results in rounds.items():
-        forged = [GateResult(one.name, not_applicable="so it is") if one.name == gate else one for one in results]
-        write_round(verified, number, forged)
-    with pytest.raises(TicketError, match=r"round 1 .*\bapplicable\b"):
-        issue_ticket(verified)
-
-
-def test_report_that_omits_a_not_applicable_gate_invalidates_the_ticket(verified: Run, rounds: Rounds) -> None:
-    for number, results in rounds.items():
-        write_round(verified, number, results)
-    issue_ticket(verified)
-    report, place = verified.workspace.path(PASSED[1]), verified.workspace.path(TICKET)
-    body = read_json(report)
-    body["not_applicable"].pop("weights")
-    write_json(report, body)
-    ticket = read_json(place)
-    ticket["reports"]["round1"]["sha256"] = sha256_file(report)
-    ticket["not_applicable"].pop("weights")
-    write_json(place, {**ticket, "ticket_sha256": sha256_json(stated(ticket))})
-    with pytest.raises(TicketError, match=r"round 1 .*\bapplicable\b"):
-        verify_ticket(verified)
 
 
 def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:

@@ -49,12 +49,14 @@ def test_configuration_that_can_never_be_trained_is_rejected_before_a_judge_is_p
     check_preconditions(open_run(workspace=tmp_path, overrides=(setting,)), calibrates=True, ticket=False)
 
 
-def test_waivers_because_of_the_local_rubric_are_rejected_for_another_judge(tmp_path: Path) -> None:
+def test_shipped_waivers_of_the_local_rubric_are_rejected_for_another_judge(tmp_path: Path) -> None:
     live = ("judge.provider=gemini", "judge.model=gemini-x")
     shipped = open_run(workspace=tmp_path, overrides=live)
     with pytest.raises(ConfigError, match=r"gates\.waivers: anti_simulation, judge_agreement.*'gemini'"):
         check_preconditions(shipped, calibrates=False, ticket=False)
     check_preconditions(open_run(workspace=tmp_path, overrides=(*live, OWN_WAIVERS)), calibrates=False, ticket=False)
+    own = (*live, "gates.waivers={anti_simulation: 'our server bills nobody, as the local rubric does'}")
+    check_preconditions(open_run(workspace=tmp_path, overrides=own), calibrates=False, ticket=False)
     unjudged = (*live, "training.reward.judge=0", "training.reward.success=1")
     check_preconditions(open_run(workspace=tmp_path, overrides=unjudged), calibrates=False, ticket=False)
 

@@ -22,7 +22,7 @@ from rc1_lib.preflight.ticket_key import REVOKED
 from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
 
@@ -187,13 +187,6 @@ def test_other_code_invalidates_the_ticket(ticketed: Run, monkeypatch: pytest.Mo
     assert "the code has changed" in error_of(ticketed)
 
 
-@pytest.mark.parametrize("key", ["expires", "profile", "commit"])
-def test_edited_ticket_is_invalid(ticketed: Run, key: str) -> None:
-    path = ticketed.workspace.path(TICKET)
-    write_json(path, {**read_json(path), key: "2999-01-01T00:00:00+00:00"})
-    assert "was edited" in error_of(ticketed)
-
-
 def test_revoked_ticket_is_invalid_with_its_first_reason(ticketed: Run) -> None:
     assert revoke_ticket(ticketed, "the nightly run found a changed pool")
     assert revoke_ticket(ticketed, "another reason")
@@ -211,7 +204,6 @@ def test_missing_ticket_is_reported(passed: Run) -> None:
     [
         {"revoked": "yes"}, {"expires": "2026-11-21T00:00:00"}, {"files": [1]}, {"reports": [1]},
         {"reports": {"round1": "x"}}, {"issued": None},
-        {"issued": "0001-01-01T00:00:00+00:00"}, {"expires": "9999-12-31T23:59:59-12:00"}, {"issued": -62135596800},
     ],
 )  # fmt: skip
 def test_malformed_ticket_is_reported(ticketed: Run, change: dict[str, Any]) -> None:
@@ -244,19 +236,6 @@ def test_damaged_revocation_list_is_an_error(ticketed: Run) -> None:
         verify_ticket(ticketed)
 
 
-def test_edited_calibration_report_invalidates_the_ticket(ticketed: Run) -> None:
-    verify_ticket(ticketed)
-    report = ticketed.workspace.path(read_json(ticketed.workspace.path(ticketed.config.weights))["report"]["path"])
-    report.write_bytes(report.read_bytes().replace(b'"pass"', b'"Pass"'))
-    assert "the gate weights no longer passes" in error_of(ticketed)
-
-
-def test_missing_manifests_invalidate_the_ticket(ticketed: Run) -> None:
-    for manifest in ticketed.workspace.path("reports/rc1").glob("*.manifest.json"):
-        manifest.unlink()
-    assert "the gate integrity no longer passes" in error_of(ticketed)
-
-
 def test_verifying_a_ticket_writes_nothing(ticketed: Run) -> None:
     def files() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in ticketed.workspace.root.rglob("*")}
@@ -274,23 +253,6 @@ def test_deeply_nested_ticket_is_reported(ticketed: Run, depth: int) -> None:
     assert "is not JSON" in error_of(ticketed)
 
 
-def test_report_that_lacks_a_gate_earns_no_ticket(passed: Run) -> None:
-    path = passed.workspace.path(PASSED[1])
-    report = read_json(path)
-    report["gates"] = [gate for gate in report["gates"] if gate["name"] != "leakage"]
-    write_json(path, report)
-    with pytest.raises(TicketError, match=r"\bround 1 .*passed\b"):
-        issue_ticket(passed)
-
-
-def test_ticket_valid_for_longer_than_configured_is_invalid(ticketed: Run) -> None:
-    path = ticketed.workspace.path(TICKET)
-    body = {**read_json(path), "expires": "2999-01-01T00:00:00+00:00"}
-    digest = sha256_json({key: value for key, value in body.items() if key not in ("ticket_sha256", "revoked")})
-    write_json(path, {**body, "ticket_sha256": digest})
-    assert "claims to be valid for longer" in error_of(ticketed)
-
-
 @pytest.mark.parametrize("body", ["", "[]", "{}", "not json"])
 def test_file_that_is_not_a_ticket_is_reported(passed: Run, body: str) -> None:
     passed.workspace.path(TICKET).write_text(body)
@@ -306,10 +268,34 @@ def test_edited_ticket_with_an_unknown_file_is_invalid_for_both_reasons(ticketed
     assert "edited after it was issued" in error and "ppo_eval" in error
 
 
-def test_time_as_a_number_is_read_as_a_time(ticketed: Run) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"issued": 1_700_000_000}, {"issued": "0001-01-01T00:00:00+00:00"}, {"expires": "9999-12-31T23:59:59-12:00"},
+        {"issued": -62135596800}, {"issued": "9999-12-31T23:59:59-12:00"},
+    ],
+)  # fmt: skip
+def test_any_time_is_read_as_a_time(ticketed: Run, change: dict[str, Any]) -> None:
     path = ticketed.workspace.path(TICKET)
-    write_json(path, {**read_json(path), "issued": 1_700_000_000})
+    write_json(path, {**read_json(path), **change})
     assert "edited after it was issued" in error_of(ticketed)
+
+
+def test_verdicts_of_this_process_count_and_not_those_of_the_file(passed: Run) -> None:
+    place = passed.workspace.path(PASSED[1])
+    judged = {number: read_json(passed.workspace.path(path)) for number, path in PASSED.items()}
+    with pytest.raises(TicketError, match=r"\bround 1 .*passed\b"):
+        issue_ticket(passed, {**judged, 1: {**judged[1], "pass": False}})
+    write_json(place, {**judged[1], "pass": False})
+    assert issue_ticket(passed, judged)
+
+
+@pytest.mark.parametrize("change", [{"code_sha256": "0" * 64}, {"config_sha256": "0" * 64}])
+def test_round_of_other_code_or_settings_earns_no_ticket(passed: Run, change: dict[str, Any]) -> None:
+    path = passed.workspace.path(PASSED[1])
+    write_json(path, {**read_json(path), **change})
+    with pytest.raises(TicketError, match="round 1 was run with other code or another configuration"):
+        issue_ticket(passed)
 
 
 def test_folder_instead_of_the_ticket_is_reported(ticketed: Run) -> None:
@@ -325,12 +311,6 @@ def test_folder_instead_of_a_round_report_is_reported(ticketed: Run) -> None:
     path.unlink()
     path.mkdir()
     assert "the report of round1" in error_of(ticketed)
-
-
-def test_round_report_without_gates_earns_no_ticket(passed: Run) -> None:
-    write_json(passed.workspace.path(PASSED[2]), {"round": "round2", "pass": True})
-    with pytest.raises(TicketError, match=r"\bround 2 .*passed\b"):
-        issue_ticket(passed)
 
 
 def test_file_changed_after_the_rounds_earns_no_ticket(passed: Run) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tarfile
 from dataclasses import replace
+from pathlib import Path
 
 import orjson
 import pytest
 
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.release.contents import LOCK
+from rc1_lib.release.contents import LOCK, packed
 from rc1_lib.release.package import write_package
 from rc1_lib.release.ready import check_ready
-from rc1_lib.release.verifier import MANIFEST, verify
+from rc1_lib.release.verifier import MANIFEST, SUMS, verify
 from rc1_lib.run import Run
+from rc1_lib.training.checkpoint.manifest import read_verified
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
@@ -32,7 +36,7 @@ def test_package_contains_what_checking_and_repeating_the_run_needs(own: Run) ->
     found = verify(own.workspace.path(package.path))
     assert (found.problems, found.sha256) == ([], package.sha256)
     inside = names(own, package.path)
-    assert inside[0] == MANIFEST
+    assert inside[0] == SUMS and len(inside) == package.files + 1
     for name in (
         "configs/local.yaml", "configs/ppo_scale.yaml", "configs/judge/v1.yaml", "configs/weights.json",
         "reports/preflight/ticket.json",
@@ -45,10 +49,12 @@ def test_package_contains_what_checking_and_repeating_the_run_needs(own: Run) ->
         assert name in inside, name
     assert any(name.startswith("templates/pack_v1/") for name in inside)
     assert not [name for name in inside if name.startswith(("data/rollouts", "logs"))]
-    artifacts = found.manifest["artifacts"]
+    with tarfile.open(own.workspace.path(package.path)) as archive:
+        manifest = archive.extractfile(MANIFEST)
+        assert manifest is not None
+        artifacts = orjson.loads(manifest.read())["artifacts"]
     for name in ("shadow", "pool", "balanced", "weights", "base", "ticket", "ppo_eval", "checkpoint seed 20250820"):
         assert len(artifacts[name]["sha256"]) == 64
-        assert artifacts[name]["bytes"] > 0
     assert artifacts["pool"]["sha256"] == sha256_file(own.workspace.path(own.config.pool.path))
 
 
@@ -141,3 +147,26 @@ def test_altered_or_unevaluated_checkpoint_stops_the_release(own: Run) -> None:
     write_json(path, {**body, "runs": [{**body["runs"][0], "checkpoint": other, "sha256": manifest}]})
     with pytest.raises(RC1Error, match=r"reports/ppo_eval_"):
         check_ready(own)
+
+
+def test_pipe_in_a_checkpoint_is_not_waited_for(own: Run) -> None:
+    adapter = own.workspace.path("checkpoints/rc1/step_00004/adapter.safetensors")
+    adapter.unlink()
+    os.mkfifo(adapter)
+    with pytest.raises(RC1Error, match=r"adapter\.safetensors: .*\bpipe\b"):
+        read_verified(adapter.parent)
+
+
+def test_unreadable_training_report_stops_the_release(own: Run) -> None:
+    path = own.workspace.path("reports/train.json")
+    path.unlink()
+    path.symlink_to(path.name)
+    with pytest.raises(RC1Error, match=r"train\.json: .*\(Too many levels of symbolic links\)"):
+        check_ready(own)
+
+
+def test_linked_file_is_packed_under_the_name_of_the_link(own: Run, tmp_path: Path) -> None:
+    path = own.workspace.path("reports/metrics.jsonl")
+    shutil.move(path, tmp_path / "elsewhere.jsonl")
+    path.symlink_to(tmp_path / "elsewhere.jsonl")
+    assert packed(check_ready(own))["reports/metrics.jsonl"] == path

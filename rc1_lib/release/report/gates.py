@@ -42,7 +42,7 @@ class RoundVerdicts:
 
     @classmethod
     def of(cls, source: Source, gates: Sequence[Mapping[str, Any]] | None) -> RoundVerdicts:
-        """Return the verdicts in a report; every comparison is evaluated again."""
+        """Return the verdicts in a report."""
         return cls(source, [GateResult.from_report(gate) for gate in gates or ()])
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -35,8 +35,6 @@ from rc1_lib.workspace.file_hashes import sha256_file
 MANIFEST = "gguf.json"
 _TINY = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1}
 """Shape of a tiny model for testing pre-tokenizers."""
-_SHOWN = 60
-"""Most characters of a text in a message."""
 _COMPOSED = "Composed texts (NFC) only: llama.cpp does not compose letters and accents as this model's tokenizer does."
 _IDS_ONLY = "Token ids only: llama.cpp does not cut texts as this model's tokenizer does."
 
@@ -50,12 +48,7 @@ class GGUFMismatchError(Exception):
 
     def __init__(self, found: GGUFParityReport) -> None:
         """Keep the parity report."""
-        what = "it generates other tokens"
-        if found.tokens_passed:
-            shown = "; ".join(f"{text[:_SHOWN]!r}" for text in found.different_texts[:3])
-            what = f"it tokenizes {len(found.different_texts)} of {found.texts} texts differently, such as {shown}"
-        advice = "; to use it with token ids only, give --token-ids-only" if found.tokens_passed else ""
-        super().__init__(f"in llama.cpp the file does not match the model: {what}; nothing is kept{advice}")
+        super().__init__("llama.cpp generates other tokens with the file than the model; nothing is kept")
         self.found = found
 
 
@@ -66,15 +59,15 @@ class ExportedGGUF:
     Attributes:
         file: the GGUF file; its manifest `gguf.json` is in the same folder.
         found: the parity report.
+        ids_only: whether llama.cpp cuts texts otherwise than the tokenizer, so that it has to be given token ids.
     """
 
     file: Path
     found: GGUFParityReport
+    ids_only: bool
 
 
-def export_gguf(
-    run: Run, exported: Path, target: Path, kind: GGUFType, prompts: int, *, ids_only: bool = False
-) -> ExportedGGUF:
+def export_gguf(run: Run, exported: Path, target: Path, kind: GGUFType, prompts: int) -> ExportedGGUF:
     """Write the merged model of an export, which matches the policy, as a GGUF file.
 
     Args:
@@ -82,8 +75,7 @@ def export_gguf(
         exported: folder from `export_checkpoint`.
         target: a folder that does not exist yet.
         kind: how matrices are stored.
-        prompts: number of held-out prompts to continue and tokenize.
-        ids_only: keep the file even if it tokenizes texts differently; its description then says so.
+        prompts: number of held-out prompts to continue.
 
     Raises:
         ConfigError: if the extra `gguf` is not installed.
@@ -101,21 +93,20 @@ def export_gguf(
     asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
     with absent_folder(target) as folder:
         name = f"{target.name}.gguf"
-        texts = [*PROBE_TEXTS, *_texts(rows)]
-        way = pre_tokenizer_of(tokenizer, model.config.get_text_config().vocab_size, texts) or PRE_TOKENIZERS[0]
-        about = _IDS_ONLY if ids_only else _COMPOSED if composes(tokenizer) else ""
-        write_gguf(merged, folder / name, kind, form.end_id, about, way)
+        way = pre_tokenizer_of(tokenizer, model.config.get_text_config().vocab_size)
+        about = _IDS_ONLY if way is None else _COMPOSED if composes(tokenizer) else ""
+        write_gguf(merged, folder / name, kind, form.end_id, about, way or PRE_TOKENIZERS[0])
         llama = LlamaCpp(folder / name, max(map(len, asked)) + most, run.config.training.threads)
-        found = gguf_parity(llama, kind, model, tokenizer, asked, texts, most)
+        found = gguf_parity(llama, kind, model, asked, most)
         del llama
-        if not found.tokens_passed or not (found.texts_passed or ids_only):
+        if not found.passed:
             raise GGUFMismatchError(found)
-        write_json(folder / MANIFEST, _manifest(exported, body, folder / name, found, ids_only))
-    return ExportedGGUF(target / name, found)
+        write_json(folder / MANIFEST, _manifest(exported, body, folder / name, found, way is None))
+    return ExportedGGUF(target / name, found, way is None)
 
 
-def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Sequence[str] = ()) -> str | None:
-    """Find the first of llama.cpp's pre-tokenizers that tokenizes all texts alike (`comparable`), or None.
+def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int) -> str | None:
+    """Find the first of llama.cpp's pre-tokenizers that tokenizes `PROBE_TEXTS` alike (`comparable`), or None.
 
     A tokenizer does not name its pre-tokenizer. Each one is tried with a model of one layer, so that a large model is
     written only once.
@@ -123,13 +114,12 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int, texts: Seque
     Args:
         tokenizer: a byte-level BPE.
         size: of the model's vocabulary.
-        texts: in addition to `PROBE_TEXTS`.
 
     Raises:
         ConfigError: if the extra `gguf` is not installed.
         RC1Error: if it is not a byte-level BPE.
     """
-    every = comparable(tokenizer, [*PROBE_TEXTS, *texts])
+    every = comparable(tokenizer, PROBE_TEXTS)
     ours = [cast(Any, tokenizer).encode(text, add_special_tokens=False) for text in every]
     with tempfile.TemporaryDirectory() as temporary, torch.random.fork_rng(devices=[]):
         folder = Path(temporary)
@@ -183,10 +173,6 @@ def _checked_export(exported: Path) -> dict[str, Any]:
 
 def _opening(form: ChatFormat, row: MeasuredRow) -> list[int]:
     return form.prompt_ids(list(takewhile(lambda message: message["role"] != "assistant", row["messages"])))
-
-
-def _texts(rows: Sequence[MeasuredRow]) -> list[str]:
-    return [str(message["content"]) for row in rows for message in row["messages"] if message["content"]]
 
 
 def _manifest(

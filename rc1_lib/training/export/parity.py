@@ -1,7 +1,7 @@
 """Check that exported files match the policy.
 
 A model read from disk is compared by its logits and greedy tokens on episodes. For a GGUF file, llama.cpp's tokens are
-compared with those of PyTorch and the original model.
+compared with those of PyTorch and the original model, given the same token ids.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.device import Precision
 from rc1_lib.training.export.gguf_file import GGUFType
-from rc1_lib.training.export.llama_cpp import LlamaCpp, comparable, composes
+from rc1_lib.training.export.llama_cpp import LlamaCpp
 from rc1_lib.training.rollout.trajectory import Trajectory
 
 Logits = Callable[[Tensor], Tensor]
@@ -101,9 +101,6 @@ class GGUFParityReport:
         tokens: number of tokens that llama.cpp generated.
         same_tokens: share of these that the model also finds most likely, after the same tokens.
         logprob_difference: mean of |Δ log p| over these.
-        texts: number of texts that both tokenized.
-        different_texts: those that were tokenized differently.
-        composed: whether they were composed first (NFC), as the tokenizer does and llama.cpp does not.
     """
 
     kind: GGUFType
@@ -111,25 +108,17 @@ class GGUFParityReport:
     tokens: int
     same_tokens: float
     logprob_difference: float
-    texts: int
-    different_texts: tuple[str, ...]
-    composed: bool
 
     @property
-    def tokens_passed(self) -> bool:
+    def passed(self) -> bool:
         """Whether it generates the same after the same token ids."""
         near = self.logprob_difference <= MAX_LOGPROB_DIFFERENCE[self.kind]
         return self.tokens > 0 and self.same_tokens >= MIN_SAME_TOKENS and near
 
-    @property
-    def texts_passed(self) -> bool:
-        """Whether it tokenizes texts alike, so that it can be given texts."""
-        return self.texts > 0 and not self.different_texts
-
     def body(self) -> dict[str, Any]:
         """Return the report as JSON values."""
         bounds = {"min": MIN_SAME_TOKENS, "max_logprob_difference": MAX_LOGPROB_DIFFERENCE[self.kind]}
-        return {**asdict(self), **bounds, "tokens_pass": self.tokens_passed, "texts_pass": self.texts_passed}
+        return {**asdict(self), **bounds, "pass": self.passed}
 
 
 @torch.no_grad()
@@ -137,40 +126,32 @@ def gguf_parity(
     llama: LlamaCpp,
     kind: GGUFType,
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
     prompts: Sequence[Sequence[int]],
-    texts: Sequence[str],
     most: int,
 ) -> GGUFParityReport:
-    """Compare on token ids, so that only the weights can differ, and separately compare how texts are tokenized.
+    """Compare greedy continuations of token ids, so that only the weights can differ.
 
     Args:
         llama: has loaded the file.
         kind: how it stores matrices.
         model: the original model, in fp32 on the CPU.
-        tokenizer: of the model.
         prompts: token ids, each up to the beginning of an assistant's turn.
-        texts: any texts.
         most: number of tokens per continuation.
     """
     same: list[bool] = []
     differences: list[float] = []
     for number, prompt in enumerate(prompts):
         report_progress("gguf", number, len(prompts), "greedy continuations")
-        alike_here, apart = greedy_agreement(llama, model, prompt, most)
+        alike_here, apart = _greedy_agreement(llama, model, prompt, most)
         same += alike_here
         differences += apart
-    encode = cast(Any, tokenizer).encode
-    given = comparable(tokenizer, texts)
-    cut = zip(given, llama.token_ids(given), strict=True)
-    different = tuple(text for text, theirs in cut if theirs != encode(text, add_special_tokens=False))
     share = sum(same) / len(same) if same else math.nan
     mean = math.fsum(differences) / len(differences) if differences else math.nan
-    return GGUFParityReport(kind, len(prompts), len(same), share, mean, len(texts), different, composes(tokenizer))
+    return GGUFParityReport(kind, len(prompts), len(same), share, mean)
 
 
 @torch.no_grad()
-def greedy_agreement(
+def _greedy_agreement(
     llama: LlamaCpp, model: PreTrainedModel, prompt: Sequence[int], most: int
 ) -> tuple[list[bool], list[float]]:
     """Check whether the model finds each greedy token of llama.cpp most likely too, after the same tokens.

@@ -35,7 +35,7 @@ def with_gguf(exported: Exported, tmp_path_factory: pytest.TempPathFactory) -> P
 
     def make(root: Path) -> None:
         shutil.copytree(exported[0].workspace.root, root, dirs_exist_ok=True, symlinks=True)
-        export_gguf(tiny_run(root, *OVERRIDES), root / "policy", root / "f32", GGUFType.F32, 2, ids_only=True)
+        export_gguf(tiny_run(root, *OVERRIDES), root / "policy", root / "f32", GGUFType.F32, 2)
 
     return copy_of("exported_gguf", make, tmp_path_factory)
 
