@@ -16,7 +16,6 @@ from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import NOTICE, AttemptOutcome
 
-_DAMAGED = "keep a copy of the store, and do not rely on its costs: the log was changed after it was written"
 _UNREADABLE = "see the reasons above; another model or other instructions may give replies in the required form"
 
 
@@ -46,10 +45,9 @@ def stat(session: Session) -> int:
     session.show(*_tables(found), *_sums(found))
     replies = sum(one["replies"] for one in found["replies"])
     bad = sum(one["replies"] for one in found["replies"] if one["outcome"] != AttemptOutcome.OK)
-    failures = [Failure(f"the usage log is DAMAGED: {found['damage']}", _DAMAGED)] if found["damage"] else []
     words = f"{replies} replies stored, {bad} of them without scores"
     following = then(session, "scorecache replay-bad") if bad else ""
-    return end(session, Ending("done", words, failures, following=following), found)
+    return end(session, Ending("done", words, following=following), found)
 
 
 def invalidate(
@@ -159,5 +157,4 @@ def _sums(found: Mapping[str, Any]) -> list[str]:
         f"{other['path']}: {other['calls']} more attempts, ${other['usd']:.4f}, {other['cost_unknown']} of unknown cost"
         for other in found["others"]
     ]
-    damage = found["damage"]
-    return [*lines, f"the usage log is DAMAGED: {damage}" if damage else "the usage log is intact"]
+    return lines

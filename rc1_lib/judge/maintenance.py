@@ -47,7 +47,7 @@ def survey(run: Run) -> dict[str, Any]:
     """Summarize the store; all zeros if it does not exist yet.
 
     Returns:
-        JSON-ready: `path, exists, bytes, intact, damage, test_double`; `replies`, one record per instructions, model
+        JSON-ready: `path, exists, bytes, test_double`; `replies`, one record per instructions, model
         and outcome with `replies, expired, oldest_days, newest_days`; `attempts`, one record per outcome with `lines,
         retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, the number of scores from
         the store; `hit_rate`, the replays' share of all scores, None without scores; and `others`, the stores next to
@@ -59,7 +59,6 @@ def survey(run: Run) -> dict[str, Any]:
         exists = store is not None
         contents = pl.DataFrame(schema=_CONTENTS) if store is None else store.contents()
         log = pl.DataFrame(schema=LOG_SCHEMA) if store is None else store.log()
-        damage = "" if store is None else store.damage()
     attempts = log.filter(~_HIT)
     by_outcome = attempts.group_by("outcome").agg(_SUMS).sort("lines", "outcome", descending=[True, False])
     replays, scores = int(log.select(_HIT.sum()).item()), int(log["outcome"].is_in(SCORINGS).sum())
@@ -68,8 +67,6 @@ def survey(run: Run) -> dict[str, Any]:
         "path": run.workspace.name(store_path(run)),
         "exists": exists,
         "bytes": size,
-        "intact": not damage,
-        "damage": damage,
         "test_double": any(is_test_double(model or "") for model in models),
         "replies": _replies(contents, time.time()).to_dicts(),
         "attempts": by_outcome.to_dicts(),

@@ -67,14 +67,13 @@ def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
 
 
 def anti_simulation(evidence: Evidence, number: int) -> GateResult:
-    """Check the latest scorings of the configured judge, and that the log was not altered."""
+    """Check the latest scorings of the configured judge."""
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
-        damage, log = store.damage(), store.log()
+        log = store.log()
     own = log.filter(log["provider"] == config.judge.provider)
     result = anti_simulation_gate(
         own,
-        damage=damage,
         round_name="round1" if number == 1 else "round2",
         samples=config.judge.samples,
         now=time.time(),

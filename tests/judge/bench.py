@@ -104,10 +104,6 @@ class Bench:
         with self.store() as store:
             return store.log()
 
-    def damage(self) -> str:
-        with self.store() as store:
-            return store.damage()
-
     def sql(self, statement: str, *values: Any) -> list[Any]:
         """Run a statement on the file, as anyone with sqlite3 can."""
         with closing(sqlite3.connect(self.path)) as db, db:
