@@ -9,7 +9,7 @@ way to pass.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from rc1_lib.calibration.judged_rows import double_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
-from rc1_lib.judge.drift import shifts
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
+from rc1_lib.judge.noise import OVERALL
 from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
@@ -148,19 +148,30 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         for dialogue, messages in zip(body["dialogues"], dialogues, strict=True)
         if (name := dialogue_sha256(messages)) in again
     ]
-    found = shifts(
-        np.array([then for then, _ in both], np.float64), np.array([today for _, today in both], np.float64),
-        body["dimensions"], false_alarms=thresholds.false_alarms, seed=run.config.shadow.seed,
-    )  # fmt: skip
+    moved = _moved([(np.array(then, np.float64), today) for then, today in both], body["dimensions"])
     versions = ", ".join(body["models"]), ", ".join(_models(judged))
     asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
     about = {
         "baseline recorded": str(body["recorded"]),
         "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
     }
-    gate = judge_drift_gate(found, asked, thresholds, about)
+    gate = judge_drift_gate(moved, asked, thresholds, about)
     marks = double_checks(run, judged.test_double or body["test_double"])
     return GateResult(gate.name, (*gate.checks, *marks))
+
+
+def _moved(
+    samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]
+) -> dict[str, float]:
+    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by criterion and overall."""
+    if not samples:
+        return {}
+
+    def medians(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.median(np.column_stack([scores, scores.mean(axis=1)]), axis=0)
+
+    moved = np.mean([medians(now) - medians(then) for then, now in samples], axis=0)
+    return dict(zip((*dimensions, OVERALL), moved.tolist(), strict=True))
 
 
 def _read(run: Run) -> Body:
