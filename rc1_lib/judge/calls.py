@@ -235,7 +235,7 @@ class CallFailedError(Exception):
         detail: what the provider said, with secrets masked and cut to a few hundred characters.
         status: the HTTP status; None without a response.
         retry_after: seconds that the provider asks to wait before the next request; None if it does not say.
-        remedies: settings (`KEY=VALUE`) under which the provider may accept requests, most likely first.
+        of_all: whether the provider refuses every call: the key, the model or the quota.
         sent: whether anything may have reached the provider: what was never sent is not billed.
     """
 
@@ -246,11 +246,11 @@ class CallFailedError(Exception):
         *,
         status: int | None = None,
         retry_after: float | None = None,
-        remedies: tuple[str, ...] = (),
+        of_all: bool = False,
         sent: bool = True,
     ) -> None:
         super().__init__(f"{fault.value}: {detail}")
-        self.remedies = remedies
+        self.of_all = of_all
         self.sent = sent
         self.fault = fault
         self.detail = detail

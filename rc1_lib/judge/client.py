@@ -75,7 +75,6 @@ class JudgeClient:
         model: the model version whose stored replies count.
         stop: why the run is ending; empty while it continues.
         test_double: whether RC1's own test double answered.
-        remedies: settings (`KEY=VALUE`) that may fix the first failure, most likely first.
     """
 
     def __init__(
@@ -91,7 +90,6 @@ class JudgeClient:
         rps, max_rps = (config.limits.rps, config.limits.max_rps) if config.provider in LIVE else (_UNPACED_RPS,) * 2
         self.limiter = Limiter(rps=rps, max_rps=max_rps, concurrency=config.limits.concurrency)
         self.model, self.stop, self.test_double = "", "", False
-        self.remedies: tuple[str, ...] = ()
         self._provider = open_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
@@ -214,11 +212,12 @@ class JudgeClient:
 
     def _keep_answer(self, line: Line, ask: Ask, answer: Answer, elapsed: float, reserved: float) -> SampleResult:
         answer = _storable(answer)
-        text = mask(answer.text, self._secrets)
+        said = answer.text if answer.text.strip("\ufeff \t\r\n") else answer.thoughts  # what is scored
+        text = mask(said, self._secrets)
         line = replace(
             line, model=answer.model, request_id=answer.request_id, latency_ms=elapsed * 1000, status=200,
             tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
-            cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
+            cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(said.encode()).hexdigest(),
         )  # fmt: skip
         if answer.test_double and self.refuse_double:
             self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
@@ -239,7 +238,6 @@ class JudgeClient:
         try:
             return read_answer(answer, ask, self._spec.dimensions, self.config.channel), AttemptOutcome.OK, ""
         except BadReplyError as error:
-            self.remedies = self.remedies or error.remedies
             return None, error.outcome, f"the reply {error}"
 
     def _keep_failure(
@@ -250,7 +248,6 @@ class JudgeClient:
         )
         unbilled |= not failure.sent
         refused = failure.fault is AttemptOutcome.REFUSED
-        self.remedies = self.remedies or failure.remedies
         self._end(
             replace(
                 line,
@@ -265,7 +262,7 @@ class JudgeClient:
         )
         if failure.fault is AttemptOutcome.RATE_LIMITED:
             permit.throttled(failure.retry_after)
-            self._note_throttling()
+            self._note_throttling(failure)
         elif refused:
             permit.answered(elapsed)
             return
@@ -278,17 +275,19 @@ class JudgeClient:
         if failure.retry_after is not None and failure.retry_after > self.config.limits.max_wait_s:
             self.halt(
                 f"the provider asks to wait {failure.retry_after:.0f} s, more than judge.limits.max_wait_s "
-                f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept"
+                f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept. It says: "
+                f"{mask(failure.detail, self._secrets)}"
             )
 
-    def _note_throttling(self) -> None:
+    def _note_throttling(self, failure: CallFailedError) -> None:
         """Stop the run if the provider has rate-limited every call for too long."""
         now, longest = time.monotonic(), self.config.limits.max_wait_s
         self._throttled_since = self._throttled_since or now
         if now - self._throttled_since > longest:
             self.halt(
                 f"the provider has rate-limited every call for {now - self._throttled_since:.0f} s, more than "
-                f"judge.limits.max_wait_s ({longest:g}); run again later, paid replies are kept"
+                f"judge.limits.max_wait_s ({longest:g}); run again later, paid replies are kept. It says: "
+                f"{mask(failure.detail, self._secrets)}"
             )
 
     def _note_silence(self, failure: CallFailedError) -> None:
@@ -302,8 +301,7 @@ class JudgeClient:
     def _note_rejection(self, failure: CallFailedError) -> None:
         """Stop the run if the refusal affects every call (key, model, quota), not just this dialogue."""
         self._rejected += 1
-        affects_all = failure.status in (401, 402, 403, 404, 429) or bool(failure.remedies and not self._answered)
-        if affects_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
+        if failure.of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
             self.halt(f"the provider refuses: {mask(failure.detail, self._secrets)}")
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:
@@ -398,7 +396,8 @@ class JudgeClient:
             state.began = now
         left = state.began + self.config.limits.deadline_s - now
         if left <= 0:
-            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}")
+            before = "" if state.failure is None else f"; the attempt before: {state.failure.detail}"
+            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}{before}")
         return left
 
     def _should_retry(self, state: _AttemptState, gap: float) -> bool:
@@ -434,6 +433,7 @@ def _storable(answer: Answer) -> Answer:
     return replace(
         answer,
         text=_valid_unicode(answer.text),
+        thoughts=_valid_unicode(answer.thoughts),
         model=_valid_unicode(answer.model),
         request_id=_valid_unicode(answer.request_id),
         tokens_in=answer.tokens_in if counted else 0,

@@ -110,7 +110,7 @@ class Judge:
             *tables(names, wanted, run.got, config, self.spec, self.max_variance), run_id=self.store.run_id,
             stopped=client.stop, usd=spending.usd - spent, calls=spending.calls - called,
             test_double=client.test_double or any(is_test_double(got.model) for got in run.got.values()),
-            traffic=client.limiter.stats(), remedies=client.remedies,
+            traffic=client.limiter.stats(),
         )  # fmt: skip
 
     async def _replay(

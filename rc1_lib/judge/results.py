@@ -88,7 +88,6 @@ class Judged:
         calls: calls sent.
         test_double: whether any answer, even a stored one, is from RC1's own test double.
         traffic: figures of the last minute.
-        remedies: settings (`KEY=VALUE`) that may fix the first failure, most likely first.
     """
 
     rows: pl.DataFrame
@@ -99,7 +98,6 @@ class Judged:
     calls: int = 0
     test_double: bool = False
     traffic: RecentRates = _NO_TRAFFIC
-    remedies: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> float:

@@ -183,7 +183,7 @@ class HttpProvider(ABC):
         return self._refused(response.status_code, headers, read_problem(_text(response)))
 
     def _refused(self, status: int, headers: Mapping[str, str], problem: Problem) -> CallFailedError:
-        return refused(status, headers, problem, self._config, self._endpoint, self._redactor)
+        return refused(status, headers, problem, self._endpoint, self._redactor)
 
     def _bad_body(self, why: str, status: int = 200) -> CallFailedError:
         return CallFailedError(

@@ -257,8 +257,8 @@ class _Work:
             if wait is not None:
                 response.headers["Retry-After"] = wait
             return response
-        hint, headers = wait_of(self.behaviour.manners, wait)
-        response = self.wire.error(429, _LIMITED + hint, wait if "Retry-After" in headers else None)
+        headers = wait_of(self.behaviour.manners, wait)
+        response = self.wire.error(429, _LIMITED, wait if "Retry-After" in headers else None)
         response.headers.update(headers)
         return response
 
