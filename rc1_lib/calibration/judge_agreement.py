@@ -56,7 +56,7 @@ def judge_agreement(run: Run, file: LabelFile) -> GateReport:
     models = tuple(judged.rows["models"].explode().drop_nulls().unique().sort())
     gate = judge_agreement_gate(
         found, run.config.gates.judge_agreement, run.config.gates.shared,
-        judge_checks(run, models, judged.test_double),
+        judge_checks(run, models),
     )  # fmt: skip
     body = {
         "labels": {
@@ -70,7 +70,6 @@ def judge_agreement(run: Run, file: LabelFile) -> GateReport:
         "agreement": {name: figure.to_dict() for name, figure in figures.items()},
         "scoring": {
             "judge": judge_identity(run),
-            "test_double": judged.test_double,
             "models": list(models),
             "unscored": len(dialogues) - whole.height,
             "calls": judged.calls,

@@ -19,7 +19,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.calibration.judged_rows import double_checks
+from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
@@ -113,7 +113,6 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
         "recorded": now(),
         "judge": judge_identity(run),
         "models": _models(judged),
-        "test_double": judged.test_double,
         "dimensions": list(read_spec(run).dimensions),
         "replaces": _archive_old(run) if new else None,
         "dialogues": [
@@ -156,7 +155,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
     }
     gate = judge_drift_gate(moved, asked, thresholds, about)
-    marks = double_checks(run, judged.test_double or body["test_double"])
+    marks = real_checks(run, [*body["models"], *_models(judged)])
     return GateResult(gate.name, (*gate.checks, *marks))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.checks import at_most, equal, info
+from rc1_lib.checks import at_most, equal
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import known_usd
-from rc1_lib.judge.calls import TEST_DOUBLE
+from rc1_lib.judge.calls import is_made_up
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.judge.prompt import judge_identity, read_spec
 from rc1_lib.judge.providers import LIVE
@@ -39,7 +39,6 @@ class JudgedRows:
         coverage: share of the rows that are scored.
         judge: which judge.
         effort: calls, replays and cost; None where that is unknown.
-        test_double: whether some scores come from RC1's test double.
         models: the model versions that answered.
     """
 
@@ -47,7 +46,6 @@ class JudgedRows:
     coverage: float
     judge: Mapping[str, str]
     effort: Mapping[str, float | None]
-    test_double: bool
     models: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
@@ -55,7 +53,6 @@ class JudgedRows:
         unscored = self.frame.filter(~pl.col("scored"))
         return {
             "judge": dict(self.judge),
-            "test_double": self.test_double,
             "models": list(self.models),
             "rows": self.frame.height,
             "coverage": self.coverage,
@@ -129,7 +126,6 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
             "replayed": float(judged.rows["replayed"].sum()),
             "usd": known_usd(run.config.judge, judged.usd, judged.calls),
         },
-        test_double=judged.test_double,
         models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
     )
 
@@ -185,26 +181,24 @@ def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(main=config.training.reward.success * pl.col("solved"), penalty=penalty)
 
 
-def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[Check, ...]:
-    """Check that one model version answered, and mark scores from RC1's test double."""
+def judge_checks(run: Run, models: Collection[str]) -> tuple[Check, ...]:
+    """Check that one model version answered, and in profile `prod` that it is a real one."""
     versions = at_most(
         "model versions", len(models), run.config.gates.stability.max_models,
         "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
-    return (versions, *double_checks(run, test_double))
+    return (versions, *real_checks(run, list(models)))
 
 
-def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
-    """Return the test double's mark, which fails in profile `prod`; no check only if `test_double` is exactly False."""
-    if test_double is False:
+def real_checks(run: Run, models: object) -> tuple[Check, ...]:
+    """Return a failed check in profile `prod` unless these are model versions, none of which makes its scores up."""
+    is_real = isinstance(models, list) and not any(is_made_up(str(model)) for model in models)
+    if run.config.profile != "prod" or is_real:
         return ()
-    mark = f"{TEST_DOUBLE}: these scores are made up"
-    if run.config.profile == "prod":
-        return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
-    return (info(mark, True),)
+    return (equal("scores are made up", True, False, "profile prod takes a real judge's only: use a fresh workspace"),)
 
 
-def reported_double(report: Mapping[str, Any] | None) -> object:
-    """Return what a report says about the test double; None if it says nothing, which does not count as False."""
+def reported_models(report: Mapping[str, Any] | None) -> object:
+    """Return the model versions that a report names; None if it names none, which does not count as real."""
     scoring = (report or {}).get("scoring")
-    return scoring.get("test_double") if isinstance(scoring, Mapping) else None
+    return scoring.get("models") if isinstance(scoring, Mapping) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rc1_lib.calibration.judged_rows import double_checks, reported_double
+from rc1_lib.calibration.judged_rows import real_checks, reported_models
 from rc1_lib.checks import equal, info
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.prompt import scoring_settings
@@ -82,5 +82,5 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, expected: Collection[st
         raise RC1Error(f"{path}: is the report of something else; {again}")
     if missing := sorted(set(expected) - judged):
         raise RC1Error(f"{path}: has no check '{missing[0]}', so it is not the whole report; {again}")
-    marks = double_checks(run, reported_double(report)) if run.config.pays_judged_score else ()
+    marks = real_checks(run, reported_models(report)) if run.config.pays_judged_score else ()
     return GateResult(found.name, (*found.checks, whole, *marks, info(REPORT, where)))

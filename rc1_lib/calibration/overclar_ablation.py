@@ -55,9 +55,7 @@ def overclar_ablation(
         seed=run.config.shadow.seed,
     )
     gate = ablation_gate(ablated, judged.coverage if judged else None, gates.ablation, gates.shared)
-    gate = replace(
-        gate, checks=(*gate.checks, *(judge_checks(run, judged.models, judged.test_double) if judged else ()))
-    )
+    gate = replace(gate, checks=(*gate.checks, *(judge_checks(run, judged.models) if judged else ())))
     key = _key(run, chosen)
     body = {
         "key": key,

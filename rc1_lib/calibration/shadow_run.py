@@ -83,7 +83,7 @@ def _compare(run: Run, tag: str, weights: Mapping[str, float], gate_of: _Gate, j
         seed=run.config.shadow.seed,
     )
     gate = gate_of(compared, judged.coverage, run.config.gates.shadow_run, shared)
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models, judged.test_double)))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models)))
     terms = _write_terms(run, tag, frame)
     body = {
         "tag": tag,

@@ -49,7 +49,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
         config.gates.weights,
         config.gates.shared,
     )
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models, judged.test_double)))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models)))
     passed = not gate.failures
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     name = f"{stamp}{'' if passed else '_refused'}"

@@ -15,7 +15,6 @@ from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.judge.calls import NOTICE
 
 if TYPE_CHECKING:
     from rc1_lib.records import GateResult
@@ -193,7 +192,6 @@ def score(
     written = run.workspace.path(summary["scores"])
     usd = known_usd(run.config.judge, judged.usd, judged.calls)
     session.show(
-        *[NOTICE] * summary["test_double"],
         _table(summary),
         *_sentences(summary),
         f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}",

@@ -16,7 +16,7 @@ from typing import TypeVar
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Line, Reply, is_test_double
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Line, Reply, is_made_up
 from rc1_lib.judge.limiter import Limiter, Permit
 from rc1_lib.judge.prompt import JudgeSpec, write_ask
 from rc1_lib.judge.providers import LIVE, endpoint, model_asked, open_provider
@@ -27,7 +27,7 @@ from rc1_lib.masking import mask, secrets
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
-_DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+_REFUSED = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
 _SLOW = (
     "; if the server works on few calls at a time, the others time out while they queue: set "
     "judge.limits.concurrency=[1,1] to send one call at a time, or raise judge.limits.timeout_s and deadline_s"
@@ -74,11 +74,10 @@ class JudgeClient:
         spending: what the run may spend and has spent.
         model: the model version whose stored replies count.
         stop: why the run is ending; empty while it continues.
-        test_double: whether RC1's own test double answered.
     """
 
     def __init__(
-        self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, refuse_double: bool
+        self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, only_real: bool
     ) -> None:
         """Open the provider without sending anything.
 
@@ -86,10 +85,10 @@ class JudgeClient:
             ConfigError: if the provider cannot be opened with these settings.
         """
         self.config, self.store, self.spending = config, store, spending
-        self.refuse_double = refuse_double
+        self.only_real = only_real
         rps, max_rps = (config.limits.rps, config.limits.max_rps) if config.provider in LIVE else (_UNPACED_RPS,) * 2
         self.limiter = Limiter(rps=rps, max_rps=max_rps, concurrency=config.limits.concurrency)
-        self.model, self.stop, self.test_double = "", "", False
+        self.model, self.stop = "", ""
         self._provider = open_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
@@ -163,7 +162,7 @@ class JudgeClient:
                 if found is None:
                     return await self._send(line, ask, permit, left, reserved)
             if isinstance(found, Reply):
-                self._check_test_double(is_test_double(found.model))
+                self._check_real(found.model)
                 got = SampleResult.of(found)
                 if found.scores is not None:
                     self.store.log_replays([replay_line(line, found, looked_up_ms)])
@@ -219,9 +218,9 @@ class JudgeClient:
             tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
             cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(said.encode()).hexdigest(),
         )  # fmt: skip
-        if answer.test_double and self.refuse_double:
-            self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
-        self._check_test_double(answer.test_double)
+        if self.only_real and is_made_up(answer.model):
+            self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_REFUSED), reserved)
+        self._check_real(answer.model)
         scores, outcome, detail = self._read(answer, ask)
         self._answered += 1
         self._unanswered = 0
@@ -312,11 +311,10 @@ class JudgeClient:
             self.halt(str(error))  # calls in flight may still end; no new one starts
             raise Stopped(str(error)) from None
 
-    def _check_test_double(self, test_double: bool) -> None:
-        self.test_double |= test_double
-        if test_double and self.refuse_double:
-            self.halt(_DOUBLE)
-            raise Stopped(_DOUBLE)
+    def _check_real(self, model: str) -> None:
+        if self.only_real and is_made_up(model):
+            self.halt(_REFUSED)
+            raise Stopped(_REFUSED)
 
     def _cost(self, answer: Answer) -> float | None:
         if answer.billable:

@@ -86,7 +86,6 @@ class Judged:
         stopped: why the run ended early; empty if it did not.
         usd: cost in USD: the known cost, plus the most that attempts of unknown cost can have cost.
         calls: calls sent.
-        test_double: whether any answer, even a stored one, is from RC1's own test double.
         traffic: figures of the last minute.
     """
 
@@ -96,7 +95,6 @@ class Judged:
     stopped: str = ""
     usd: float = 0.0
     calls: int = 0
-    test_double: bool = False
     traffic: RecentRates = _NO_TRAFFIC
 
     @property

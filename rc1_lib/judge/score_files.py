@@ -134,7 +134,6 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "time": now(),
         "complete": not incomplete,
         "incomplete": incomplete,
-        "test_double": judged.test_double,
         "scores": out,
         "unstable_samples": UNSTABLE if unstable else None,
         "run_id": judged.run_id,

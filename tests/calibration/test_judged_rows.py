@@ -12,10 +12,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
 from tests.judge.bench import overrides
 from tests.judge.gateway import completion, running_gateway
+from tests.judge_server import Behaviour, running
 
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 

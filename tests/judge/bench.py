@@ -19,7 +19,7 @@ from rc1_lib.judge.results import Judged
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.judge.store import Store
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import JudgeServer
+from tests.judge_server import JudgeServer
 
 NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]
 PLANTED = "sk-planted-0123456789-abcdefghij"

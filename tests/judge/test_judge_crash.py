@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from rc1_lib.judge.judge import open_judge, open_store
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from tests.forks import Fork, this_interpreter
 from tests.judge.bench import Bench, answered, dialogues, idempotency_key, sent, url_of
+from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
 
 
 def _process(bench: Bench, server: JudgeServer, count: int, *more: str, provider: str = "openai") -> Fork:

@@ -14,9 +14,9 @@ from rc1_lib.judge.judge import UNKNOWN_COST, traffic_note
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.preflight.judge_gates import probe_on
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, Manner, running
 from tests.judge.bench import Bench, dialogues
 from tests.judge.gateway import Gateway, completion
+from tests.judge_server import Behaviour, FaultKind, Manner, running
 
 pytestmark = pytest.mark.usefixtures("planted_key")
 

@@ -18,10 +18,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import AttemptOutcome, Line, Reply
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.store import DAY_S, InFlight, Store
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.forks import this_interpreter
 from tests.judge.bench import PLANTED, PROVIDERS, Bench, dialogues
 from tests.judge.gateway import Gateway, completion
+from tests.judge_server import Behaviour, FaultKind, running
 
 ENDPOINT = "openai http://127.0.0.1:1/v1 judge-large"
 SCORES = {"answered": 0.25, "concise": 1.0}

@@ -291,7 +291,7 @@ def test_missing_scores_and_unstable_dialogues_are_counted_and_listed(shadow: Ju
         reason=pl.when(pl.col("id") == first).then(pl.lit("no JSON in the reply")).otherwise("reason"),
         unstable=pl.col("id") == second,
     )
-    summary = JudgedRows(damaged, 29 / 30, shadow.judge, shadow.effort, shadow.test_double, shadow.models).summary()
+    summary = JudgedRows(damaged, 29 / 30, shadow.judge, shadow.effort, shadow.models).summary()
     assert (summary["rows"], summary["coverage"]) == (30, 29 / 30)
     assert summary["unscored"] == [{"id": first, "reason": "no JSON in the reply"}]
     assert summary["unstable"] == [second]

@@ -31,8 +31,6 @@ from rc1_lib.judge.prompt import read_spec
 from rc1_lib.judge.results import JudgeStoppedError
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import episode_judge
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
@@ -40,6 +38,8 @@ from rc1_lib.workspace.file_hashes import sha256_file
 from tests.forks import Forks
 from tests.judge.bench import dialogues, overrides
 from tests.judge.gateway import Reply, completion, running_gateway
+from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.judge_server.behaviour import MODEL
 from tests.training.weighed import REPORT, WEIGHTS, weigh
 
 Tiny = Callable[..., Run]

@@ -20,11 +20,11 @@ from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import JUDGE_SPEC
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL, copied_pool
 from tests.forks import Forks
+from tests.judge_server import Behaviour, JudgeServer, running
 from tests.training.killed import LOOK_REPLIES
 
 USUAL = Behaviour(delay="zero")

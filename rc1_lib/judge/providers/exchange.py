@@ -20,7 +20,6 @@ from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import Endpoint, Redactor
 from rc1_lib.judge.providers.faults import Problem, read_problem, refused
 
-TEST_DOUBLE_HEADER = "x-rc1-test-double"
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 """Errors before a connection exists: refused, or an unknown host. Nothing was sent, so nothing is billed."""
 _BROKEN: tuple[type[Exception], ...] = (TimeoutError, httpx2.HTTPError, ssl.SSLError, anyio.EndOfStream)
@@ -160,7 +159,6 @@ class HttpProvider(ABC):
                 request_id=plain(answer.request_id),
                 reason=plain(answer.reason),
                 thoughts=plain(answer.thoughts),
-                test_double=TEST_DOUBLE_HEADER in received.headers,
             )
         raise self._bad_body(f"{why}: {received.body.decode(errors='replace')}")
 

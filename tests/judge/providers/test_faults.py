@@ -15,7 +15,7 @@ import pytest
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import LIVE, open_provider
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.judge_server import Behaviour, FaultKind, running
 
 Failed = Callable[[JudgeConfig, Ask], CallFailedError]
 Make = Callable[..., Any]
