@@ -24,6 +24,8 @@ _SLOWEST = 0.1
 """Requests per second below which the pace does not fall, so that it notices when a provider recovers."""
 _START, _LEAST_GROWTH, _FASTER = 0.1, 0.0005, 1.02
 """The share by which a request raises the pace: at the start, at least, and how it grows; a cut quarters it."""
+_LEAST_A_SECOND = 0.001
+"""The least by which a second raises the pace, in requests per second: from a slow pace, requests take long."""
 _FORGOTTEN, _IN_VAIN = 0.985, 0.4
 """The pace that cuts began at counts less with each; if less than this share of it is left, they should have helped."""
 _MOST_AT_RANDOM = 0.3
@@ -224,7 +226,7 @@ class Limiter:
     def _start_anew(self) -> None:
         self._cuts += 1
         self._admitted, self._since_cut, self._evidence = 0, 0, 0.0
-        self._growth = max(self._growth / 4.0, _LEAST_GROWTH)
+        self._growth = max(self._growth / 4.0, _LEAST_GROWTH, _LEAST_A_SECOND / self._rate)
 
     def _pause(self, retry_after: float | None) -> None:
         if retry_after is not None and retry_after > 0:
