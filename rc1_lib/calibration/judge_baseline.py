@@ -112,7 +112,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     body: Body = {
         "recorded": now(),
         "judge": judge_identity(run),
-        "models": _models(judged),
+        "models": list(judged.models),
         "dimensions": list(read_spec(run).dimensions),
         "replaces": _archive_old(run) if new else None,
         "dialogues": [
@@ -148,14 +148,14 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         if (name := dialogue_sha256(messages)) in again
     ]
     moved = _moved([(np.array(then, np.float64), today) for then, today in both], body["dimensions"])
-    versions = ", ".join(body["models"]), ", ".join(_models(judged))
+    versions = ", ".join(body["models"]), ", ".join(judged.models)
     asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
     about = {
         "baseline recorded": str(body["recorded"]),
         "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
     }
     gate = judge_drift_gate(moved, asked, thresholds, about)
-    marks = real_checks(run, [*body["models"], *_models(judged)])
+    marks = real_checks(run, [*body["models"], *judged.models])
     return GateResult(gate.name, (*gate.checks, *marks))
 
 
@@ -167,7 +167,8 @@ def _moved(
         return {}
 
     def medians(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.median(np.column_stack([scores, scores.mean(axis=1)]), axis=0)
+        found: NDArray[np.float64] = np.median(np.column_stack([scores, scores.mean(axis=1)]), axis=0)
+        return found
 
     moved = np.mean([medians(now) - medians(then) for then, now in samples], axis=0)
     return dict(zip((*dimensions, OVERALL), moved.tolist(), strict=True))
@@ -201,10 +202,6 @@ def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[n
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)
     return {str(name): part.select(dimensions).to_numpy() for (name,), part in grouped.items()}
-
-
-def _models(judged: Judged) -> list[str]:
-    return sorted(str(model) for model in judged.rows["models"].explode().drop_nulls().unique())
 
 
 def _archive_old(run: Run) -> Mapping[str, str] | None:

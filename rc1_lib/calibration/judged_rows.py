@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -28,41 +28,7 @@ from rc1_lib.text.tokens import length
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRows:
-    """Rows and their scores.
-
-    Attributes:
-        frame: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
-            clarifications, answer_length`, every criterion (null if it has no score), `scored, reason, unstable`, and
-            the row's `weight`.
-        coverage: share of the rows that are scored.
-        judge: which judge.
-        effort: calls, replays and cost; None where that is unknown.
-        models: the model versions that answered.
-    """
-
-    frame: pl.DataFrame
-    coverage: float
-    judge: Mapping[str, str]
-    effort: Mapping[str, float | None]
-    models: tuple[str, ...]
-
-    def summary(self) -> dict[str, Any]:
-        """Summarize for a report: which judge, how many rows are scored, and which have no score or are unstable."""
-        unscored = self.frame.filter(~pl.col("scored"))
-        return {
-            "judge": dict(self.judge),
-            "models": list(self.models),
-            "rows": self.frame.height,
-            "coverage": self.coverage,
-            "unscored": unscored.select("id", "reason").to_dicts(),
-            "unstable": self.frame.filter("unstable")["id"].to_list(),
-            **self.effort,
-        }
-
-
-AsksJudge = Callable[..., JudgedRows]
+AsksJudge = Callable[..., Judged]
 """Scores rows like `judge_rows`: called with (run, rows) and its options."""
 
 
@@ -87,7 +53,7 @@ def dimensions(run: Run) -> tuple[str, ...]:
     return (*graded, *run.config.reward.rules)
 
 
-def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
+def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Judged:
     """Score rows of the pool's schema with the run's judge, and add everything computed by rule.
 
     Rows on which its samples disagree are listed (`rc1_lib.judge.score_files`).
@@ -97,6 +63,11 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         rows: of the pool's schema.
         store: path of a separate store, for dialogues that the preflight's gates must not see among their own. A free
             judge then stores nothing.
+
+    Returns:
+        The scores, with other rows: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts
+        `turns, tool_hops, clarifications, answer_length`, every criterion (null if it has no score), `scored, reason,
+        unstable, replayed, models`, and the row's `weight`.
 
     Raises:
         RC1Error: when the judge cannot be asked, stopped early or scored nothing; what was paid for is kept.
@@ -113,21 +84,27 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         )
     keep_unstable(run.workspace, rows["id"].to_list(), judged, judge_identity(run))
     graded = [name for name in names if name not in run.config.reward.rules]
-    scores = judged.rows.select("scored", "reason", "unstable", *graded)
+    scores = judged.rows.select("scored", "reason", "unstable", "replayed", "models", *graded)
     rules = add_rules(rows.select("messages"), run.config.reward.rules).drop("messages")
     frame = measured_rows(run, rows).hstack(scores).hstack(rules)
     unstable = pl.when("unstable").then(run.config.reward.unstable_weight).otherwise(1.0)
-    return JudgedRows(
-        frame=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)),
-        coverage=judged.coverage,
-        judge=judge_identity(run),
-        effort={
-            "calls": float(judged.calls),
-            "replayed": float(judged.rows["replayed"].sum()),
-            "usd": known_usd(run.config.judge, judged.usd, judged.calls),
-        },
-        models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
-    )
+    return replace(judged, rows=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)))
+
+
+def scoring(run: Run, judged: Judged) -> dict[str, Any]:
+    """Summarize `judge_rows` for a report: which judge, how many rows are scored, and which have no score."""
+    rows = judged.rows
+    return {
+        "judge": judge_identity(run),
+        "models": list(judged.models),
+        "rows": rows.height,
+        "coverage": judged.coverage,
+        "unscored": rows.filter(~pl.col("scored")).select("id", "reason").to_dicts(),
+        "unstable": rows.filter("unstable")["id"].to_list(),
+        "calls": float(judged.calls),
+        "replayed": float(rows["replayed"].sum()),
+        "usd": known_usd(run.config.judge, judged.usd, judged.calls),
+    }
 
 
 def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:

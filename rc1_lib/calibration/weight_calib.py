@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
-from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows
+from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
@@ -38,8 +38,8 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
     config = run.config
     rows = calibration_rows(run)
     judged = judge(run, rows)
-    found = _fit(run, judged.frame)
-    scored = judged.frame.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
+    found = _fit(run, judged.rows)
+    scored = judged.rows.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
         found,
@@ -65,7 +65,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
         "inputs": WEIGHTS.inputs(run),
         "settings": config.calibration.model_dump(mode="json"),
         "max_weight": config.gates.weights.max_weight,
-        "scoring": judged.summary(),
+        "scoring": scoring(run, judged),
         "names": list(found.names),
         "calibration": found.to_dict(),
     }

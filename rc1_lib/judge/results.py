@@ -103,6 +103,11 @@ class Judged:
         return int(self.rows["scored"].sum()) / len(self.rows) if len(self.rows) else 0.0
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """The model versions that answered."""
+        return tuple(self.rows["models"].explode().drop_nulls().unique().sort())
+
+    @property
     def reasons(self) -> list[tuple[str, int]]:
         """Reasons why dialogues are unscored, with counts, most frequent first."""
         return Counter(self.rows.filter(~pl.col("scored"))["reason"].to_list()).most_common()

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import polars as pl
 import pytest
 
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows
+from rc1_lib.calibration.judged_rows import judge_checks, judge_rows, scoring
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.calibration.weights_file import WEIGHTS, note_refusal
@@ -128,7 +129,7 @@ def test_later_failed_calibration_makes_the_weights_stale(run: Run) -> None:
 def test_scores_of_two_model_versions_fail(run: Run, evidence: Evidence) -> None:
     judged = judge_rows(run, evidence.rows("shadow").head(2))
     assert all(check.passed for check in judge_checks(run, judged.models))
-    mixed: JudgedRows = replace(judged, models=("a-1", "a-2"))
+    mixed = replace(judged, rows=judged.rows.with_columns(models=pl.lit(["a-1", "a-2"])))
     failed = [check.name for check in judge_checks(run, mixed.models) if not check.passed]
     assert failed == ["model versions"]
-    assert mixed.summary()["models"] == ["a-1", "a-2"]
+    assert scoring(run, mixed)["models"] == ["a-1", "a-2"]

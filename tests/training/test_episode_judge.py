@@ -123,7 +123,7 @@ def test_training_reward_equals_the_audited_reward_bit_for_bit(tiny: Tiny, pool:
     run = weigh(tiny("training.reward.judge=1", *alone))
     episodes = [played_episode(row, number) for number, row in enumerate(pool[:40])]
     rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
-    audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).frame, WEIGHTS)
+    audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).rows, WEIGHTS)
     found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]])
     assert list(found.values) == audited["main"].to_list()
     assert len(set(found.values)) > 8 and all(value is not None and 0 <= value <= 1 for value in found.values)
