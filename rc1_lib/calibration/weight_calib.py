@@ -13,6 +13,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.provenance.derived import fingerprint
@@ -56,7 +57,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
     body = {
         "weights": dict(found.weights),
         "old_weights": dict(config.reward.old_weights),
-        "judge": dict(judged.judge),
+        "judge": judge_identity(run),
         "rows": {
             **fingerprint(BALANCED, run),
             "asked_for": config.calibration.n,
