@@ -26,6 +26,9 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 MODEL = "rc1-test-double-1"
 MESSAGES = [{"role": "user", "content": "Grade this dialogue."}]
@@ -202,7 +205,7 @@ class Counted:
 
 def run(scenario: Scenario, interpreters: dict[str, str]) -> dict[str, list[Counted]]:
     """Run all ways at once through a scenario, and return what each server counted in each phase."""
-    from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+    from tests.judge_server import Behaviour, FaultKind, running
 
     def behaviour(phase: Phase) -> Behaviour:
         return Behaviour(

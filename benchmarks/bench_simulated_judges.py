@@ -27,13 +27,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from lacking import not_run
 
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
+from rc1_lib.calibration.judged_rows import judge_rows
 from rc1_lib.calibration.overclar_ablation import overclar_ablation
 from rc1_lib.calibration.reward_hacking import attack_reward
 from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.gate_report import GateReport
+from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.pool.seed import build_seed
@@ -70,9 +71,9 @@ class Remembering:
     """The run's own judge with a cache, so that it is asked once about each set of dialogues."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[str, ...], JudgedRows] = {}
+        self.known: dict[tuple[str, ...], Judged] = {}
 
-    def __call__(self, run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
+    def __call__(self, run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
         """Judge rows as `judge_rows` does."""
         key = tuple(rows["id"])
         if key not in self.known:
@@ -98,7 +99,7 @@ class Trial:
 def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Trial:
     """Run every stage with this judge."""
 
-    def of(simulated: Simulated | None) -> Callable[..., JudgedRows]:
+    def of(simulated: Simulated | None) -> Callable[..., Judged]:
         if simulated is None:
             return remembering
         return lambda run, rows, **options: simulated.on(remembering(run, rows, **options), rows)
@@ -115,7 +116,7 @@ def trial(run: Run, simulated: Simulated | None, remembering: Remembering) -> Tr
     )
     rows, old = rows_of(run, SHADOW), run.config.reward.old_weights
     second = of(simulated and replace(simulated, asked=1))
-    first, again = (add_old_score(ask(run, rows).frame, old) for ask in (judge, second))
+    first, again = (add_old_score(ask(run, rows).rows, old) for ask in (judge, second))
     solved = first.filter("solved")
     names = [name for name in old if solved[name].n_unique() > 1]
     pairs = [(a, b) for a in names for b in names if a < b]

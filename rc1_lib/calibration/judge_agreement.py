@@ -53,10 +53,10 @@ def judge_agreement(run: Run, file: LabelFile) -> GateReport:
     whole = known.group_by("dialogue").agg(good=pl.col("good").mean() >= 0.5)
     good = int(whole["good"].sum())
     found = Agreement(whole.height, good, whole.height - good, whole.height / len(dialogues), figures)
-    models = tuple(judged.rows["models"].explode().drop_nulls().unique().sort())
+    models = judged.models
     gate = judge_agreement_gate(
         found, run.config.gates.judge_agreement, run.config.gates.shared,
-        judge_checks(run, models, judged.test_double),
+        judge_checks(run, models),
     )  # fmt: skip
     body = {
         "labels": {
@@ -70,7 +70,6 @@ def judge_agreement(run: Run, file: LabelFile) -> GateReport:
         "agreement": {name: figure.to_dict() for name, figure in figures.items()},
         "scoring": {
             "judge": judge_identity(run),
-            "test_double": judged.test_double,
             "models": list(models),
             "unscored": len(dialogues) - whole.height,
             "calls": judged.calls,

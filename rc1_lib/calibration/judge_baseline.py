@@ -9,7 +9,7 @@ way to pass.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -19,11 +19,11 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.calibration.judged_rows import double_checks
+from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
-from rc1_lib.judge.drift import shifts
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
+from rc1_lib.judge.noise import OVERALL
 from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
@@ -112,8 +112,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     body: Body = {
         "recorded": now(),
         "judge": judge_identity(run),
-        "models": _models(judged),
-        "test_double": judged.test_double,
+        "models": list(judged.models),
         "dimensions": list(read_spec(run).dimensions),
         "replaces": _archive_old(run) if new else None,
         "dialogues": [
@@ -148,19 +147,31 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         for dialogue, messages in zip(body["dialogues"], dialogues, strict=True)
         if (name := dialogue_sha256(messages)) in again
     ]
-    found = shifts(
-        np.array([then for then, _ in both], np.float64), np.array([today for _, today in both], np.float64),
-        body["dimensions"], false_alarms=thresholds.false_alarms, seed=run.config.shadow.seed,
-    )  # fmt: skip
-    versions = ", ".join(body["models"]), ", ".join(_models(judged))
+    moved = _moved([(np.array(then, np.float64), today) for then, today in both], body["dimensions"])
+    versions = ", ".join(body["models"]), ", ".join(judged.models)
     asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
     about = {
         "baseline recorded": str(body["recorded"]),
         "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
     }
-    gate = judge_drift_gate(found, asked, thresholds, about)
-    marks = double_checks(run, judged.test_double or body["test_double"])
+    gate = judge_drift_gate(moved, asked, thresholds, about)
+    marks = real_checks(run, [*body["models"], *judged.models])
     return GateResult(gate.name, (*gate.checks, *marks))
+
+
+def _moved(
+    samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]
+) -> dict[str, float]:
+    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by criterion and overall."""
+    if not samples:
+        return {}
+
+    def medians(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = np.median(np.column_stack([scores, scores.mean(axis=1)]), axis=0)
+        return found
+
+    moved = np.mean([medians(now) - medians(then) for then, now in samples], axis=0)
+    return dict(zip((*dimensions, OVERALL), moved.tolist(), strict=True))
 
 
 def _read(run: Run) -> Body:
@@ -191,10 +202,6 @@ def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[n
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)
     return {str(name): part.select(dimensions).to_numpy() for (name,), part in grouped.items()}
-
-
-def _models(judged: Judged) -> list[str]:
-    return sorted(str(model) for model in judged.rows["models"].explode().drop_nulls().unique())
 
 
 def _archive_old(run: Run) -> Mapping[str, str] | None:

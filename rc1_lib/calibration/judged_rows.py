@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
-from rc1_lib.checks import at_most, equal, info
+from rc1_lib.checks import at_most, equal
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import known_usd
-from rc1_lib.judge.calls import TEST_DOUBLE
+from rc1_lib.judge.calls import is_made_up
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.judge.prompt import judge_identity, read_spec
 from rc1_lib.judge.providers import LIVE
@@ -28,44 +28,7 @@ from rc1_lib.text.tokens import length
 _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved", "lucky")
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedRows:
-    """Rows and their scores.
-
-    Attributes:
-        frame: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts `turns, tool_hops,
-            clarifications, answer_length`, every criterion (null if it has no score), `scored, reason, unstable`, and
-            the row's `weight`.
-        coverage: share of the rows that are scored.
-        judge: which judge.
-        effort: calls, replays and cost; None where that is unknown.
-        test_double: whether some scores come from RC1's test double.
-        models: the model versions that answered.
-    """
-
-    frame: pl.DataFrame
-    coverage: float
-    judge: Mapping[str, str]
-    effort: Mapping[str, float | None]
-    test_double: bool
-    models: tuple[str, ...]
-
-    def summary(self) -> dict[str, Any]:
-        """Summarize for a report: which judge, how many rows are scored, and which have no score or are unstable."""
-        unscored = self.frame.filter(~pl.col("scored"))
-        return {
-            "judge": dict(self.judge),
-            "test_double": self.test_double,
-            "models": list(self.models),
-            "rows": self.frame.height,
-            "coverage": self.coverage,
-            "unscored": unscored.select("id", "reason").to_dicts(),
-            "unstable": self.frame.filter("unstable")["id"].to_list(),
-            **self.effort,
-        }
-
-
-AsksJudge = Callable[..., JudgedRows]
+AsksJudge = Callable[..., Judged]
 """Scores rows like `judge_rows`: called with (run, rows) and its options."""
 
 
@@ -90,7 +53,7 @@ def dimensions(run: Run) -> tuple[str, ...]:
     return (*graded, *run.config.reward.rules)
 
 
-def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> JudgedRows:
+def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Judged:
     """Score rows of the pool's schema with the run's judge, and add everything computed by rule.
 
     Rows on which its samples disagree are listed (`rc1_lib.judge.score_files`).
@@ -100,6 +63,11 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         rows: of the pool's schema.
         store: path of a separate store, for dialogues that the preflight's gates must not see among their own. A free
             judge then stores nothing.
+
+    Returns:
+        The scores, with other rows: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts
+        `turns, tool_hops, clarifications, answer_length`, every criterion (null if it has no score), `scored, reason,
+        unstable, replayed, models`, and the row's `weight`.
 
     Raises:
         RC1Error: when the judge cannot be asked, stopped early or scored nothing; what was paid for is kept.
@@ -116,22 +84,27 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
         )
     keep_unstable(run.workspace, rows["id"].to_list(), judged, judge_identity(run))
     graded = [name for name in names if name not in run.config.reward.rules]
-    scores = judged.rows.select("scored", "reason", "unstable", *graded)
+    scores = judged.rows.select("scored", "reason", "unstable", "replayed", "models", *graded)
     rules = add_rules(rows.select("messages"), run.config.reward.rules).drop("messages")
     frame = measured_rows(run, rows).hstack(scores).hstack(rules)
     unstable = pl.when("unstable").then(run.config.reward.unstable_weight).otherwise(1.0)
-    return JudgedRows(
-        frame=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)),
-        coverage=judged.coverage,
-        judge=judge_identity(run),
-        effort={
-            "calls": float(judged.calls),
-            "replayed": float(judged.rows["replayed"].sum()),
-            "usd": known_usd(run.config.judge, judged.usd, judged.calls),
-        },
-        test_double=judged.test_double,
-        models=tuple(judged.rows["models"].explode().drop_nulls().unique().sort()),
-    )
+    return replace(judged, rows=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)))
+
+
+def scoring(run: Run, judged: Judged) -> dict[str, Any]:
+    """Summarize `judge_rows` for a report: which judge, how many rows are scored, and which have no score."""
+    rows = judged.rows
+    return {
+        "judge": judge_identity(run),
+        "models": list(judged.models),
+        "rows": rows.height,
+        "coverage": judged.coverage,
+        "unscored": rows.filter(~pl.col("scored")).select("id", "reason").to_dicts(),
+        "unstable": rows.filter("unstable")["id"].to_list(),
+        "calls": float(judged.calls),
+        "replayed": float(rows["replayed"].sum()),
+        "usd": known_usd(run.config.judge, judged.usd, judged.calls),
+    }
 
 
 def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
@@ -185,26 +158,24 @@ def with_outcome(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(main=config.training.reward.success * pl.col("solved"), penalty=penalty)
 
 
-def judge_checks(run: Run, models: Collection[str], test_double: bool) -> tuple[Check, ...]:
-    """Check that one model version answered, and mark scores from RC1's test double."""
+def judge_checks(run: Run, models: Collection[str]) -> tuple[Check, ...]:
+    """Check that one model version answered, and in profile `prod` that it is a real one."""
     versions = at_most(
         "model versions", len(models), run.config.gates.stability.max_models,
         "their scores are not on one scale: set judge.model to a fixed version, and score again",
     )  # fmt: skip
-    return (versions, *double_checks(run, test_double))
+    return (versions, *real_checks(run, list(models)))
 
 
-def double_checks(run: Run, test_double: object) -> tuple[Check, ...]:
-    """Return the test double's mark, which fails in profile `prod`; no check only if `test_double` is exactly False."""
-    if test_double is False:
+def real_checks(run: Run, models: object) -> tuple[Check, ...]:
+    """Return a failed check in profile `prod` unless these are model versions, none of which makes its scores up."""
+    is_real = isinstance(models, list) and not any(is_made_up(str(model)) for model in models)
+    if run.config.profile != "prod" or is_real:
         return ()
-    mark = f"{TEST_DOUBLE}: these scores are made up"
-    if run.config.profile == "prod":
-        return (equal(mark, True, False, "profile prod takes a real judge's scores only: use a fresh workspace"),)
-    return (info(mark, True),)
+    return (equal("scores are made up", True, False, "profile prod takes a real judge's only: use a fresh workspace"),)
 
 
-def reported_double(report: Mapping[str, Any] | None) -> object:
-    """Return what a report says about the test double; None if it says nothing, which does not count as False."""
+def reported_models(report: Mapping[str, Any] | None) -> object:
+    """Return the model versions that a report names; None if it names none, which does not count as real."""
     scoring = (report or {}).get("scoring")
-    return scoring.get("test_double") if isinstance(scoring, Mapping) else None
+    return scoring.get("models") if isinstance(scoring, Mapping) else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rc1_lib.calibration.judged_rows import double_checks, reported_double
+from rc1_lib.calibration.judged_rows import real_checks, reported_models
 from rc1_lib.checks import equal, info
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.prompt import scoring_settings
@@ -74,5 +74,5 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, subject: str) -> GateRe
         found = GateResult.from_report(report["gate"])
     except (ValueError, KeyError, TypeError):
         raise RC1Error(f"{path}: is not the report of {artifact.name}; {again}") from None
-    marks = double_checks(run, reported_double(report)) if run.config.pays_judged_score else ()
+    marks = real_checks(run, reported_models(report)) if run.config.pays_judged_score else ()
     return replace(found, checks=(*found.checks, whole, *marks, info("file", where)))

@@ -10,6 +10,7 @@ from rc1_lib.calibration.judged_rows import (
     judge_checks,
     judge_rows,
     measured_rows,
+    scoring,
     with_outcome,
     with_reward,
 )
@@ -49,15 +50,13 @@ def overclar_ablation(
     ablated = ablate(
         with_outcome(run, by_prompt(measured_rows(run, takes)))
         if judged is None
-        else with_reward(run, by_prompt(judged.frame), chosen),
+        else with_reward(run, by_prompt(judged.rows), chosen),
         confidence=gates.shared.confidence,
         resamples=gates.shared.resamples,
         seed=run.config.shadow.seed,
     )
     gate = ablation_gate(ablated, judged.coverage if judged else None, gates.ablation, gates.shared)
-    gate = replace(
-        gate, checks=(*gate.checks, *(judge_checks(run, judged.models, judged.test_double) if judged else ()))
-    )
+    gate = replace(gate, checks=(*gate.checks, *(judge_checks(run, judged.models) if judged else ())))
     key = _key(run, chosen)
     body = {
         "key": key,
@@ -65,7 +64,7 @@ def overclar_ablation(
         "alpha": run.config.overclar.alpha,
         "cap": run.config.overclar.cap,
         "weights": chosen,
-        "scoring": judged.summary() if judged else None,
+        "scoring": scoring(run, judged) if judged else None,
         **ablated.to_dict(),
     }
     counts = ablated.counts

@@ -15,7 +15,7 @@ import polars as pl
 
 from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
-from rc1_lib.calibration.judged_rows import AsksJudge, judge_checks, judge_rows, measured_rows, with_reward
+from rc1_lib.calibration.judged_rows import AsksJudge, judge_checks, judge_rows, measured_rows, scoring, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
@@ -119,7 +119,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     rows = attacked_rows(run, attacks, prompts)
     scored = (judge(run, takes), judge(run, rows, store=attack_store(run))) if chosen else None
     if scored:
-        expert, played = (judged.frame for judged in scored)
+        expert, played = (judged.rows for judged in scored)
     else:
         expert, played = measured_rows(run, takes), measured_rows(run, rows)
     honest = _paid(run, by_prompt(expert), chosen)
@@ -135,7 +135,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         hedges(attacks),
         coverage=min(judged.coverage for judged in scored) if scored else None,
         alone=alone,
-        judge_checks=judge_checks(run, scored[1].models, scored[1].test_double) if scored else (),
+        judge_checks=judge_checks(run, scored[1].models) if scored else (),
     )
     through = frame.filter("worthless", pl.col("trained") > pl.col("reference_trained"))
     _write_dialogues(run, rows, through)
@@ -155,7 +155,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         "paid_by": _criterion_means(frame, honest, chosen),
         "best_of_n": curve,
         "dialogues": {"path": DIALOGUES, "count": through.height},
-        "scoring": scored[1].summary() if scored else None,
+        "scoring": scoring(run, scored[1]) if scored else None,
     }
     drawn = {"worthless policies": _draw(run, key, paid)}
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, with_reward
+from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring, with_reward
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.checks import info
 from rc1_lib.config.thresholds import ShadowRunGate, SharedThresholds
@@ -83,7 +83,7 @@ def _compare(
 ) -> GateReport:
     path, shared = report_path(tag), run.config.gates.shared
     judged = judge(run, rows_of(run, SHADOW))
-    frame = with_reward(run, judged.frame, weights).with_columns(group="source_id")
+    frame = with_reward(run, judged.rows, weights).with_columns(group="source_id")
     compared = compare(
         frame,
         weighed=[name for name, weight in weights.items() if weight > 0],
@@ -93,7 +93,7 @@ def _compare(
         seed=run.config.shadow.seed,
     )
     gate = gate_of(compared, judged.coverage, run.config.gates.shadow_run, shared)
-    gate = replace(gate, checks=(*further, *gate.checks, *judge_checks(run, judged.models, judged.test_double)))
+    gate = replace(gate, checks=(*further, *gate.checks, *judge_checks(run, judged.models)))
     terms = _write_terms(run, tag, frame)
     body = {
         "tag": tag,
@@ -103,7 +103,7 @@ def _compare(
         "old_weights": dict(run.config.reward.old_weights),
         "penalty": {**run.config.overclar.model_dump(mode="json"), "on": run.config.use_overclar_penalty},
         "difficulty_beta": run.config.difficulty_beta,
-        "scoring": judged.summary(),
+        "scoring": scoring(run, judged),
         "terms": terms,
     }
     return write_report(run, path, gate, body, _draw(run, tag, frame, compared))

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
-from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows
+from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.gates.calibration import calibration_gate
+from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.provenance.derived import fingerprint
@@ -38,8 +39,8 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
     config = run.config
     rows = calibration_rows(run)
     judged = judge(run, rows)
-    found = _fit(run, judged.frame)
-    scored = judged.frame.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
+    found = _fit(run, judged.rows)
+    scored = judged.rows.filter(pl.col("weight") > 0)  # rows of weight 0 do not count as outcomes either
     solved = int(scored["solved"].sum())
     gate = calibration_gate(
         found,
@@ -49,14 +50,14 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
         config.gates.weights,
         config.gates.shared,
     )
-    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models, judged.test_double)))
+    gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models)))
     passed = not gate.failures
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
     name = f"{stamp}{'' if passed else '_refused'}"
     body = {
         "weights": dict(found.weights),
         "old_weights": dict(config.reward.old_weights),
-        "judge": dict(judged.judge),
+        "judge": judge_identity(run),
         "rows": {
             **fingerprint(BALANCED, run),
             "asked_for": config.calibration.n,
@@ -65,7 +66,7 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
         "inputs": WEIGHTS.inputs(run),
         "settings": config.calibration.model_dump(mode="json"),
         "max_weight": config.gates.weights.max_weight,
-        "scoring": judged.summary(),
+        "scoring": scoring(run, judged),
         "names": list(found.names),
         "calibration": found.to_dict(),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,10 +15,8 @@ from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.judge.calls import NOTICE
 
 if TYPE_CHECKING:
-    from rc1_lib.judge.trial import Trial
     from rc1_lib.records import GateResult
     from rc1_lib.run import Run
 
@@ -35,9 +32,6 @@ def probe_scorer(
 ) -> int:
     """Ask the judge about a few dialogues, never from the cache, and check that it really answered.
 
-    A live judge is first tried with one call. Where it refuses a parameter, or replies in another form, a few
-    more calls find the settings that work, and the last line names them.
-
     The dialogues are the shadow set's first ones; where there is no shadow set yet, eight small ones that RC1 ships.
     """
     flags = {
@@ -52,51 +46,18 @@ def probe_scorer(
     from rc1_lib.preflight.gate_list import evaluate
     from rc1_lib.preflight.preconditions import OWN_WAIVERS, untrue_waivers
 
-    failed = again(session, "probe-scorer")
     own = ("--set", OWN_WAIVERS) if untrue_waivers(run) else ()
     built = run.workspace.path(run.config.shadow.path).exists()
     asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():
-        trial = _tried(run)
-        result = _unfit(trial) or (evaluate("judge_probe", Evidence(run), 1) if built else _probed_on_own(run))
+        result = evaluate("judge_probe", Evidence(run), 1) if built else _probed_on_own(run)
     about = "" if result.error else f"asked about {run.config.gates.probe.n} of {asked}: "
-    if trial is not None and trial.settings:
-        settings = [word for one in trial.settings for word in ("--set", one)]
-        failed = again(session, "probe-scorer", *settings, when="which works")
-        about = f"asked about one dialogue, {trial.calls} times with other settings: "
     session.show(about + whom(run.config.judge))
-    document = {"asked_about": asked, "whom": whom(run.config.judge), "settings": trial.settings if trial else []}
+    document = {"asked_about": asked, "whom": whom(run.config.judge)}
     return conclude(
         session, run, f"judge {run.config.judge.provider}", [result], "reports/rc1/probe_scorer.json", document,
-        after_pass=then(session, "preflight", *own), after_fail=failed,
+        after_pass=then(session, "preflight", *own), after_fail=again(session, "probe-scorer"),
     )  # fmt: skip
-
-
-def _tried(run: Run) -> Trial | None:
-    """Try a live judge with one dialogue, so that a parameter it refuses costs a call and not a whole probe."""
-    from rc1_lib.judge.providers import LIVE
-    from rc1_lib.judge.trial import find_settings, probe_dialogues
-
-    if run.config.judge.provider not in LIVE:
-        return None
-    try:
-        return find_settings(run, probe_dialogues()[0])
-    except RC1Error:
-        return None  # the probe says the same, as a verdict
-
-
-def _unfit(trial: Trial | None) -> GateResult | None:
-    """Return a failure if the judge answers only with other settings, or never in time; None if the probe decides."""
-    from rc1_lib.records import GateResult
-
-    if trial is not None and trial.late:
-        said = f"{trial.calls} calls about one dialogue, one after the other, brought no scores: {trial.reason}"
-        return GateResult("judge_probe", error=f"{said}; raise it, or ask a faster judge")
-    if trial is None or not trial.settings:
-        return None
-    found = " ".join(f"--set {shlex.quote(one)}" for one in trial.settings)
-    said = f"the judge gives scores with {found} (found in {trial.calls} calls); as configured: {trial.reason}"
-    return GateResult("judge_probe", error=said)
 
 
 def _probed_on_own(run: Run) -> GateResult:
@@ -105,7 +66,7 @@ def _probed_on_own(run: Run) -> GateResult:
     Raises:
         ConfigError: when more of them are asked for than there are.
     """
-    from rc1_lib.judge.trial import probe_dialogues
+    from rc1_lib.judge.score_files import probe_dialogues
     from rc1_lib.preflight.judge_gates import probe_on
     from rc1_lib.records import GateResult
 
@@ -231,7 +192,6 @@ def score(
     written = run.workspace.path(summary["scores"])
     usd = known_usd(run.config.judge, judged.usd, judged.calls)
     session.show(
-        *[NOTICE] * summary["test_double"],
         _table(summary),
         *_sentences(summary),
         f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}",

@@ -15,9 +15,8 @@ from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.streams import visible
 from rc1_lib.cli.tables import table
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import NOTICE, AttemptOutcome
+from rc1_lib.judge.calls import AttemptOutcome
 
-_DAMAGED = "keep a copy of the store, and do not rely on its costs: the log was changed after it was written"
 _UNREADABLE = "see the reasons above; another model or other instructions may give replies in the required form"
 
 
@@ -43,14 +42,13 @@ def stat(session: Session) -> int:
         session.show(str(place))
         words = "there is no store yet; the first scoring makes it"
         return end(session, Ending("done", words, following=then(session, "probe-scorer")), found)
-    session.show(*[NOTICE] * found["test_double"], f"{place}, {found['bytes'] / 1e6:.1f} MB with its log")
+    session.show(f"{place}, {found['bytes'] / 1e6:.1f} MB with its log")
     session.show(*_tables(found), *_sums(found))
     replies = sum(one["replies"] for one in found["replies"])
     bad = sum(one["replies"] for one in found["replies"] if one["outcome"] != AttemptOutcome.OK)
-    failures = [Failure(f"the usage log is DAMAGED: {found['damage']}", _DAMAGED)] if found["damage"] else []
     words = f"{replies} replies stored, {bad} of them without scores"
     following = then(session, "scorecache replay-bad") if bad else ""
-    return end(session, Ending("done", words, failures, following=following), found)
+    return end(session, Ending("done", words, following=following), found)
 
 
 def invalidate(
@@ -94,7 +92,6 @@ def replay_bad(
         "stopped": stopped,
         "calls": judged.calls if judged else 0,
         "usd": judged.usd if judged else 0.0,
-        "test_double": bool(judged and judged.test_double),
     }
     if judged is None:
         session.show(str(store_path(run)))
@@ -103,7 +100,6 @@ def replay_bad(
         usd = known_usd(run.config.judge, judged.usd, judged.calls)
         bad = judged.replies.filter(judged.replies["outcome"] != AttemptOutcome.OK)
         session.show(
-            *[NOTICE] * judged.test_double,
             f"{judged.calls} calls, {traffic_note(judged.traffic, usd)}",
             *(f"    {count}: {reason}" for reason, count in bad["reason"].value_counts(sort=True).iter_rows()),
         )
@@ -160,5 +156,4 @@ def _sums(found: Mapping[str, Any]) -> list[str]:
         f"{other['path']}: {other['calls']} more attempts, ${other['usd']:.4f}, {other['cost_unknown']} of unknown cost"
         for other in found["others"]
     ]
-    damage = found["damage"]
-    return [*lines, f"the usage log is DAMAGED: {damage}" if damage else "the usage log is intact"]
+    return lines

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from rc1_lib.check_words import failed_lines, figure, wanted
 from rc1_lib.cli.streams import visible
-from rc1_lib.judge.calls import NOTICE, TEST_DOUBLE
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
 
@@ -117,15 +116,13 @@ def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def notes(report: Mapping[str, Any], file: str) -> list[str]:
-    """Return notes: a test double's scores, waivers, and how many settings differ from the published ones.
+    """Return notes: waivers, and how many settings differ from the published ones.
 
     Args:
         report: a command's report.
         file: its path; it lists the settings under `thresholds_changed`.
     """
-    checks = [check["name"] for gate in report.get("gates", ()) for check in gate.get("checks", ())]
-    lines = [NOTICE] if any(name.startswith(TEST_DOUBLE) for name in checks) else []
-    lines += set_aside(report)
+    lines = set_aside(report)
     if changed := len(report.get("thresholds_changed", ())):
         words = "setting differs from the published one" if changed == 1 else "settings differ from the published ones"
         lines.append(f"{changed} {words}: {file}")

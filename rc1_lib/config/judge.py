@@ -143,7 +143,7 @@ class Judge(Section):
     """Address of an OpenAI-compatible server; null: the provider's own."""
     channel: Channel
     """How the judge returns grades: `schema` (JSON enforced by a schema), `tool` (arguments of a tool call) or `text`
-    (by instructions only). `rc1 probe-scorer` finds what a server accepts."""
+    (by instructions only)."""
     names: dict[Renamed, Annotated[str, Field(min_length=1)]]
     """Parameters that a server of the OpenAI protocol calls by another name, such as `{max_tokens:
     max_completion_tokens}`; `{system: user}` is for models without a system message."""

@@ -253,9 +253,8 @@ class DriftGate(Section):
     """Minimum share of the fixed set that must be scored again."""
     min_dialogues: Positive
     """Minimum number of dialogues to compare; with fewer, no baseline is recorded either."""
-    false_alarms: Annotated[float, Field(gt=0, lt=0.5)]
-    """Share of nights on which an unchanged judge may fail. The bounds of all figures follow from it and from the noise
-    between the judge's samples."""
+    max_shift: Annotated[float, Field(gt=0, lt=1)]
+    """By how much the medians of a criterion may move in the mean, up or down."""
 
 
 class JudgeAgreementGate(Section):

@@ -93,7 +93,6 @@ _FAKED = (
 def anti_simulation_gate(
     log: pl.DataFrame,
     *,
-    damage: str,
     round_name: Round,
     samples: int,
     now: float,
@@ -104,7 +103,6 @@ def anti_simulation_gate(
     Args:
         log: the whole log, columns of `LOG_SCHEMA`. A line is written when its attempt finishes, so starts may go back
             by as much as the longest call.
-        damage: the result of the store's integrity check; empty if the log is intact.
         round_name: the round, which decides how large a share may come from the cache.
         samples: scores wanted for each dialogue.
         now: seconds since 1970, taken after the log was read.
@@ -124,7 +122,6 @@ def anti_simulation_gate(
     )
     fresh = recent.filter(~(pl.col("started") < begins).fill_null(False))
     checks = [
-        equal("log intact", not damage, True, damage),
         above(
             f"scorings of the last {thresholds.max_age_hours:g} hours",
             fresh.height,

@@ -69,7 +69,6 @@ class Answer:
         billable: whether the provider reported usage, which is what gets billed.
         finish: `stop`, `length` (cut off), `refusal` (the model or a filter declined), `fault` (the server broke off)
             or `unknown`.
-        test_double: whether this came from RC1's own server for tests.
         reason: the provider's own word for `finish`.
         thoughts: thinking that the provider returns in a separate field.
     """
@@ -81,7 +80,6 @@ class Answer:
     tokens_out: int
     billable: bool
     finish: Finish
-    test_double: bool = False
     reason: str = ""
     thoughts: str = ""
 
@@ -235,7 +233,7 @@ class CallFailedError(Exception):
         detail: what the provider said, with secrets masked and cut to a few hundred characters.
         status: the HTTP status; None without a response.
         retry_after: seconds that the provider asks to wait before the next request; None if it does not say.
-        remedies: settings (`KEY=VALUE`) under which the provider may accept requests, most likely first.
+        of_all: whether the provider refuses every call: the key, the model or the quota.
         sent: whether anything may have reached the provider: what was never sent is not billed.
     """
 
@@ -246,11 +244,11 @@ class CallFailedError(Exception):
         *,
         status: int | None = None,
         retry_after: float | None = None,
-        remedies: tuple[str, ...] = (),
+        of_all: bool = False,
         sent: bool = True,
     ) -> None:
         super().__init__(f"{fault.value}: {detail}")
-        self.remedies = remedies
+        self.of_all = of_all
         self.sent = sent
         self.fault = fault
         self.detail = detail
@@ -276,12 +274,10 @@ class Provider(Protocol):
         ...
 
 
-MODEL_PREFIX = "rc1-test-double"
-TEST_DOUBLE = "TEST DOUBLE"
-NOTICE = f"{TEST_DOUBLE}: scores here were made up by RC1's own server for tests; they are no judge's."
-"""The warning shown first wherever such scores are shown."""
+MADE_UP = "rc1-test-double"
+"""How the model names of RC1's test double begin, which makes its scores up."""
 
 
-def is_test_double(model: str) -> bool:
-    """Whether a model version belongs to the test double."""
-    return model.startswith(MODEL_PREFIX)
+def is_made_up(model: str) -> bool:
+    """Whether the scores of a model version are made up: profile prod refuses them."""
+    return model.startswith(MADE_UP)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Line, Reply, is_test_double
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Line, Reply, is_made_up
 from rc1_lib.judge.limiter import Limiter, Permit
 from rc1_lib.judge.prompt import JudgeSpec, write_ask
 from rc1_lib.judge.providers import LIVE, endpoint, model_asked, open_provider
@@ -27,7 +27,7 @@ from rc1_lib.masking import mask, secrets
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.judge")
-_DOUBLE = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
+_REFUSED = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
 _SLOW = (
     "; if the server works on few calls at a time, the others time out while they queue: set "
     "judge.limits.concurrency=[1,1] to send one call at a time, or raise judge.limits.timeout_s and deadline_s"
@@ -74,12 +74,10 @@ class JudgeClient:
         spending: what the run may spend and has spent.
         model: the model version whose stored replies count.
         stop: why the run is ending; empty while it continues.
-        test_double: whether RC1's own test double answered.
-        remedies: settings (`KEY=VALUE`) that may fix the first failure, most likely first.
     """
 
     def __init__(
-        self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, refuse_double: bool
+        self, config: JudgeConfig, spec: JudgeSpec, store: Store, spending: Spending, *, only_real: bool
     ) -> None:
         """Open the provider without sending anything.
 
@@ -87,11 +85,10 @@ class JudgeClient:
             ConfigError: if the provider cannot be opened with these settings.
         """
         self.config, self.store, self.spending = config, store, spending
-        self.refuse_double = refuse_double
+        self.only_real = only_real
         rps, max_rps = (config.limits.rps, config.limits.max_rps) if config.provider in LIVE else (_UNPACED_RPS,) * 2
         self.limiter = Limiter(rps=rps, max_rps=max_rps, concurrency=config.limits.concurrency)
-        self.model, self.stop, self.test_double = "", "", False
-        self.remedies: tuple[str, ...] = ()
+        self.model, self.stop = "", ""
         self._provider = open_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
@@ -165,7 +162,7 @@ class JudgeClient:
                 if found is None:
                     return await self._send(line, ask, permit, left, reserved)
             if isinstance(found, Reply):
-                self._check_test_double(is_test_double(found.model))
+                self._check_real(found.model)
                 got = SampleResult.of(found)
                 if found.scores is not None:
                     self.store.log_replays([replay_line(line, found, looked_up_ms)])
@@ -214,15 +211,16 @@ class JudgeClient:
 
     def _keep_answer(self, line: Line, ask: Ask, answer: Answer, elapsed: float, reserved: float) -> SampleResult:
         answer = _storable(answer)
-        text = mask(answer.text, self._secrets)
+        said = answer.text if answer.text.strip("\ufeff \t\r\n") else answer.thoughts  # what is scored
+        text = mask(said, self._secrets)
         line = replace(
             line, model=answer.model, request_id=answer.request_id, latency_ms=elapsed * 1000, status=200,
             tokens_in=answer.tokens_in, tokens_out=answer.tokens_out, billable=answer.billable,
-            cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(answer.text.encode()).hexdigest(),
+            cost_usd=self._cost(answer), reply_sha256=hashlib.sha256(said.encode()).hexdigest(),
         )  # fmt: skip
-        if answer.test_double and self.refuse_double:
-            self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_DOUBLE), reserved)
-        self._check_test_double(answer.test_double)
+        if self.only_real and is_made_up(answer.model):
+            self._end(replace(line, outcome=AttemptOutcome.REJECTED, detail=_REFUSED), reserved)
+        self._check_real(answer.model)
         scores, outcome, detail = self._read(answer, ask)
         self._answered += 1
         self._unanswered = 0
@@ -239,7 +237,6 @@ class JudgeClient:
         try:
             return read_answer(answer, ask, self._spec.dimensions, self.config.channel), AttemptOutcome.OK, ""
         except BadReplyError as error:
-            self.remedies = self.remedies or error.remedies
             return None, error.outcome, f"the reply {error}"
 
     def _keep_failure(
@@ -250,7 +247,6 @@ class JudgeClient:
         )
         unbilled |= not failure.sent
         refused = failure.fault is AttemptOutcome.REFUSED
-        self.remedies = self.remedies or failure.remedies
         self._end(
             replace(
                 line,
@@ -265,7 +261,7 @@ class JudgeClient:
         )
         if failure.fault is AttemptOutcome.RATE_LIMITED:
             permit.throttled(failure.retry_after)
-            self._note_throttling()
+            self._note_throttling(failure)
         elif refused:
             permit.answered(elapsed)
             return
@@ -278,17 +274,19 @@ class JudgeClient:
         if failure.retry_after is not None and failure.retry_after > self.config.limits.max_wait_s:
             self.halt(
                 f"the provider asks to wait {failure.retry_after:.0f} s, more than judge.limits.max_wait_s "
-                f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept"
+                f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept. It says: "
+                f"{mask(failure.detail, self._secrets)}"
             )
 
-    def _note_throttling(self) -> None:
+    def _note_throttling(self, failure: CallFailedError) -> None:
         """Stop the run if the provider has rate-limited every call for too long."""
         now, longest = time.monotonic(), self.config.limits.max_wait_s
         self._throttled_since = self._throttled_since or now
         if now - self._throttled_since > longest:
             self.halt(
                 f"the provider has rate-limited every call for {now - self._throttled_since:.0f} s, more than "
-                f"judge.limits.max_wait_s ({longest:g}); run again later, paid replies are kept"
+                f"judge.limits.max_wait_s ({longest:g}); run again later, paid replies are kept. It says: "
+                f"{mask(failure.detail, self._secrets)}"
             )
 
     def _note_silence(self, failure: CallFailedError) -> None:
@@ -302,8 +300,7 @@ class JudgeClient:
     def _note_rejection(self, failure: CallFailedError) -> None:
         """Stop the run if the refusal affects every call (key, model, quota), not just this dialogue."""
         self._rejected += 1
-        affects_all = failure.status in (401, 402, 403, 404, 429) or bool(failure.remedies and not self._answered)
-        if affects_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
+        if failure.of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
             self.halt(f"the provider refuses: {mask(failure.detail, self._secrets)}")
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:
@@ -314,11 +311,10 @@ class JudgeClient:
             self.halt(str(error))  # calls in flight may still end; no new one starts
             raise Stopped(str(error)) from None
 
-    def _check_test_double(self, test_double: bool) -> None:
-        self.test_double |= test_double
-        if test_double and self.refuse_double:
-            self.halt(_DOUBLE)
-            raise Stopped(_DOUBLE)
+    def _check_real(self, model: str) -> None:
+        if self.only_real and is_made_up(model):
+            self.halt(_REFUSED)
+            raise Stopped(_REFUSED)
 
     def _cost(self, answer: Answer) -> float | None:
         if answer.billable:
@@ -398,7 +394,8 @@ class JudgeClient:
             state.began = now
         left = state.began + self.config.limits.deadline_s - now
         if left <= 0:
-            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}")
+            before = "" if state.failure is None else f"; the attempt before: {state.failure.detail}"
+            raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}{before}")
         return left
 
     def _should_retry(self, state: _AttemptState, gap: float) -> bool:
@@ -434,6 +431,7 @@ def _storable(answer: Answer) -> Answer:
     return replace(
         answer,
         text=_valid_unicode(answer.text),
+        thoughts=_valid_unicode(answer.thoughts),
         model=_valid_unicode(answer.model),
         request_id=_valid_unicode(answer.request_id),
         tokens_in=answer.tokens_in if counted else 0,

@@ -18,7 +18,7 @@ from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import Spending, known_usd
-from rc1_lib.judge.calls import AttemptOutcome, Line, Reply, is_test_double
+from rc1_lib.judge.calls import AttemptOutcome, Line, Reply, is_made_up
 from rc1_lib.judge.client import JudgeClient, Stopped, replay_line
 from rc1_lib.judge.limiter import RecentRates
 from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, misfit, read_spec
@@ -93,10 +93,10 @@ class Judge:
         """Get samples of dialogues that the store knows; also used to ask again for bad replies."""
         config = self.config
         spending = Spending(config.budget, config.prices) if self.spending is None else self.spending
-        client = JudgeClient(config, self.spec, self.store, spending, refuse_double=self.profile == "prod")
+        client = JudgeClient(config, self.spec, self.store, spending, only_real=self.profile == "prod")
         spent, called = spending.usd, spending.calls
         known = self.store.model_of(endpoint(self.config))
-        if known is not None and client.refuse_double and is_test_double(known[0]):
+        if known is not None and client.only_real and is_made_up(known[0]):
             known = None  # profile prod refuses made-up scores, stored ones too
         if known is not None:
             client.model = known[0]
@@ -109,8 +109,7 @@ class Judge:
         return Judged(
             *tables(names, wanted, run.got, config, self.spec, self.max_variance), run_id=self.store.run_id,
             stopped=client.stop, usd=spending.usd - spent, calls=spending.calls - called,
-            test_double=client.test_double or any(is_test_double(got.model) for got in run.got.values()),
-            traffic=client.limiter.stats(), remedies=client.remedies,
+            traffic=client.limiter.stats(),
         )  # fmt: skip
 
     async def _replay(

@@ -1,8 +1,9 @@
-"""Rate limiter for a provider with unknown limits: one queue, a token bucket, and a bound on the requests in flight.
+"""Rate limiter for a provider with unknown limits: one queue, a token bucket, and 2 to 8 requests in flight.
 
-A request waits until the provider's pause is over, a slot is free and a token is available. The pace of the tokens and
-the number of slots both adapt: they learn from the 429s that a limit explains (`rc1_lib.judge.pacing`). The number of
-slots also learns from replies that never came.
+A request waits until the provider's pause is over, a slot is free and a token is available. The pace of the tokens
+grows slowly, then ever faster, until a 429 cuts it. A 429 of more requests in flight than were admitted since the last
+cut takes a slot instead. Some providers refuse a share of requests at any pace: where many cuts in a row change
+nothing, that share is believed for a while, and only a larger one cuts.
 """
 
 from __future__ import annotations
@@ -15,81 +16,68 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from rc1_lib.judge.pacing import Background, ConcurrencyBound, Pace
-
 WINDOW_S = 60.0
 """The window of the rates and latencies, in seconds."""
+_CUT, _NEXT_CUT, _STEEP_CUT, _NEAR = 0.93, 0.85, 0.7, 30
+"""What a cut leaves of the pace: usually, within so many requests of the last cut, and of the first steep rise."""
+_SLOWEST = 0.1
+"""Requests per second below which the pace does not fall, so that it notices when a provider recovers."""
+_START, _LEAST_GROWTH, _FASTER = 0.1, 0.0005, 1.02
+"""The share by which a request raises the pace: at the start, at least, and how it grows; a cut quarters it."""
+_LEAST_A_SECOND = 0.001
+"""The least by which a second raises the pace, in requests per second: from a slow pace, requests take long."""
+_FORGOTTEN, _IN_VAIN = 0.985, 0.4
+"""The pace that cuts began at counts less with each; if less than this share of it is left, they should have helped."""
+_MOST_AT_RANDOM = 0.3
+_BELIEVED = 1000
+"""Requests for which a share refused at random is believed; then it is measured again."""
+_PROOF = 4.0
+"""Refusals beyond what that share explains that show a limit."""
+_HOLDS = (32, 128)
+"""Answers before a slot that was refused is tried again: the first time, and from then on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentRates:
-    """A snapshot of the limiter. Rates and latencies cover the last minute; counts cover its whole life.
-
-    Attributes:
-        rps: requests ended per second.
-        share_429: 429s as a share of answered requests and 429s; 0 without either.
-        avg_latency_ms: mean latency of answered requests; None without any.
-        p95_latency_ms: their 95th percentile (nearest rank); None without any.
-        in_flight: requests in flight now.
-        concurrency: requests that may be in flight now.
-        rate: the current pace, requests per second.
-        requests: requests sent so far.
-        throttled: 429s so far.
-    """
+    """Figures of the last minute, and counts of the limiter's whole life; a latency is None without answers."""
 
     rps: float = 0.0
+    """Requests ended per second."""
     share_429: float = 0.0
     avg_latency_ms: float | None = None
     p95_latency_ms: float | None = None
     in_flight: int = 0
     concurrency: int = 0
+    """Requests that may be in flight now."""
     rate: float = 0.0
+    """The current pace, requests per second."""
     requests: int = 0
     throttled: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class Permit:
-    """Permission to send one request.
-
-    Report once, within the block, how the request ended. Without a report (the request was cancelled) the limiter only
-    frees its slot.
-    """
+    """Permission to send one request; report once, within the block, how it ended (not at all if cancelled)."""
 
     _limiter: Limiter
     level: int
     """Requests in flight once it was sent, itself included."""
-    calm: bool
-    """Whether no known rate limit would have refused the pace."""
-    episode: int
-    """Number of refusals that the limiter had acted on before the request was sent."""
+    cuts: int
+    """Cuts before it was sent: a 429 from before the last cut says nothing about the pace since."""
     _reported: bool = field(default=False)
 
     def answered(self, latency_s: float) -> None:
-        """Report that the provider accepted the request, whatever it replied.
-
-        Args:
-            latency_s: seconds from sending the request to the last byte of the reply.
-        """
+        """Report that the provider accepted the request, whatever it replied, after `latency_s` seconds."""
         self._report()
         self._limiter._answered(self, latency_s)
 
     def throttled(self, retry_after: float | None) -> None:
-        """Report that the provider refused the request with a 429.
-
-        Args:
-            retry_after: seconds for which the provider wants no requests; None if it does not say.
-        """
+        """Report a 429; `retry_after` are the seconds for which the provider wants no requests, if it says so."""
         self._report()
         self._limiter._throttled(self, retry_after)
 
     def failed(self, retry_after: float | None = None, *, late: bool = False) -> None:
-        """Report an end that says nothing about the pace: a connection reset, a timeout, a 5xx.
-
-        Args:
-            retry_after: seconds for which the provider wants no requests, as a 503 may say; None if it does not say.
-            late: whether the reply did not come in time.
-        """
+        """Report an end that says nothing about the pace, as a 5xx; `late` if the reply did not come in time."""
         self._report()
         self._limiter._failed(self, retry_after, late)
 
@@ -100,45 +88,26 @@ class Permit:
 
 
 class Limiter:
-    """Paces requests on one event loop, first come, first served.
-
-    The token bucket holds a single token: a larger one would send bursts after each wait for a slot, and a server that
-    allows no bursts refuses them. It is not `aiolimiter.AsyncLimiter`, whose capacity is also its rate, which starts
-    full, fixes its rate when it is created, reads the loop's clock, and has neither pauses nor slots.
-    """
+    """Paces requests on one event loop, first come, first served."""
 
     def __init__(
-        self,
-        *,
-        rps: float,
-        max_rps: float,
-        concurrency: tuple[int, int],
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Create a limiter.
-
-        Args:
-            rps: initial requests per second.
-            max_rps: highest requests per second.
-            concurrency: lowest and highest bound on the requests in flight.
-            clock: returns seconds and never goes back.
-            sleep: waits for the given seconds of that clock.
-        """
-        self._clock, self._sleep = clock, sleep
-        self._pace = Pace(rps, max_rps)
-        self._concurrency = ConcurrencyBound(*concurrency)
-        self._background = Background()
-        self._began = clock()
+        self, *, rps: float, max_rps: float, concurrency: tuple[int, int],
+        clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:  # fmt: skip
+        """Start at `rps` requests per second, at most `max_rps`; `concurrency` bounds the requests in flight."""
+        self._clock, self._sleep, self._began = clock, sleep, clock()
+        self._rate, self._top, self._growth = rps, max_rps, _START
+        (self._least, self._bound), self._most = concurrency, concurrency[1]
+        self._refused_at, self._hold, self._held, self._late = self._most + 1, 0, 0, 0
+        self._admitted = self._cuts = self._since_cut = 0
+        self._fell_from, self._sent, self._refused = rps, 1, 0
+        self._at_random, self._believed, self._evidence = 0.0, 0, 0.0
         # Requests of the last minute: time of their end, latency, whether with a 429.
         self._ended: deque[tuple[float, float | None, bool]] = deque()
-        self._requests = self._throttles = 0
+        self._requests = self._throttles = self._in_flight = 0
         self._turn = asyncio.Lock()  # wakes its waiters in order of arrival; its holder is first in the queue
         self._freed = asyncio.Event()
-        self._next_token = -math.inf
-        self._resume_at = -math.inf
-        self._in_flight = 0
-        self._episode = 0
+        self._next_token = self._resume_at = -math.inf
 
     def paused_for(self) -> float:
         """Return the seconds left of the pause that the provider asked for; 0 without one."""
@@ -150,19 +119,15 @@ class Limiter:
         self._forget(now)
         latencies = sorted(latency for _, latency, _ in self._ended if latency is not None)
         refused = sum(throttled for _, _, throttled in self._ended)
-        judged = len(latencies) + refused
-        span = min(WINDOW_S, now - self._began)
+        judged, span = len(latencies) + refused, min(WINDOW_S, now - self._began)
         return RecentRates(
             rps=len(self._ended) / span if span > 0 else 0.0,
             share_429=refused / judged if judged else 0.0,
             avg_latency_ms=1000.0 * sum(latencies) / len(latencies) if latencies else None,
             p95_latency_ms=1000.0 * latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None,
-            in_flight=self._in_flight,
-            concurrency=self._concurrency.bound,
-            rate=self._pace.rate,
-            requests=self._requests,
-            throttled=self._throttles,
-        )
+            in_flight=self._in_flight, concurrency=self._bound, rate=self._rate,
+            requests=self._requests, throttled=self._throttles,
+        )  # fmt: skip
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Permit]:
@@ -175,18 +140,15 @@ class Limiter:
             self._freed.set()
 
     async def _admit(self) -> Permit:
-        # Only the request first in the queue waits for pause, slot and token. It checks again after every wait: a timer
-        # may fire early, a pause may have become longer. It takes slot and token in one step without an await, so a
-        # cancelled wait has only its turn to give back, which the lock does.
+        # Only the first in the queue waits for pause, slot and token, and checks again after every wait: a timer may
+        # fire early, a pause become longer. It takes slot and token without an await, so a cancelled wait leaks none.
         async with self._turn:
-            first_since = self._clock()
             paced = False
             while True:
                 now = self._clock()
                 if now < self._resume_at:
                     await self._sleep(self._resume_at - now)
-                    first_since = self._clock()
-                elif self._in_flight >= self._concurrency.bound:
+                elif self._in_flight >= self._bound:
                     self._freed.clear()
                     await self._freed.wait()
                     paced = False
@@ -195,61 +157,93 @@ class Limiter:
                     paced = True
                 else:
                     break
-            calm = self._pace.is_calm
-            self._pace.sent(now - first_since, paced=paced)
-            self._next_token = now + 1.0 / self._pace.rate
+            if paced:  # a pace that is not used is not tried either
+                self._rate = min(self._rate * (1.0 + self._growth), self._top)
+                self._growth = min(self._growth * _FASTER, _START)
+            self._next_token = now + 1.0 / self._rate  # one token: a bucket of more would send bursts
             self._in_flight += 1
             self._requests += 1
-            return Permit(self, level=self._in_flight, calm=calm, episode=self._episode)
+            return Permit(self, level=self._in_flight, cuts=self._cuts)
 
     def _answered(self, permit: Permit, latency_s: float) -> None:
-        self._count(self._clock(), latency_s)
-        if permit.episode == self._episode:
-            self._background.answered(calm=permit.calm)
-            self._pace.background = self._background.share
-            self._concurrency.answered(permit.level)
+        self._count(latency_s)
+        if permit.cuts != self._cuts:
+            return
+        self._late, self._admitted = 0, max(self._admitted, permit.level)
+        if permit.level >= self._refused_at:
+            self._refused_at, self._hold = self._most + 1, 0
+        if permit.level >= self._bound < self._most:
+            self._held += 1
+            if self._held > (self._hold if self._bound + 1 == self._refused_at else 0):
+                self._bound, self._held = self._bound + 1, 0
 
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
-        now = self._clock()
         self._throttles += 1
-        self._count(now, None, throttled=True)
-        self._pause(now, retry_after)
-        # Requests in flight when the last refusal came tell about the old pace and bound; acting on each would cut many
-        # times for one excess (compare the recovery point of RFC 6582).
-        if permit.episode != self._episode:
+        self._count(None, throttled=True)
+        self._pause(retry_after)
+        if permit.cuts != self._cuts:
             return
-        had_background = self._background.share > 0.0
-        of_limit = self._background.refused(calm=permit.calm and self._concurrency.has_admitted(permit.level))
-        self._pace.background = share = self._background.share
-        if share and not had_background:
-            self._start_episode()
-            self._pace.measure_again()
-        elif of_limit or self._concurrency.is_full(permit.level, share):
-            self._start_episode()
-            if not self._concurrency.refused(permit.level):
-                self._pace.refused(in_doubt=self._background.is_suspected)
-                self._next_token = now + 1.0 / self._pace.rate
-        else:
-            self._pace.refused_at_random()
-
-    def _start_episode(self) -> None:
-        self._episode += 1
-        self._background.acted()
+        self._evidence += 1.0
+        if self._at_random and self._evidence < _PROOF:
+            return
+        level, admitted = permit.level, self._admitted
+        if level > max(admitted, self._least):
+            self._bound, self._held = min(self._bound, level - 1), 0
+            if admitted == level - 1:  # a limit on the pace rarely stops just there
+                self._refused_at, self._hold = level, _HOLDS[self._hold > 0]
+                self._start_anew()
+                return
+        self._cut_pace()
 
     def _failed(self, permit: Permit, retry_after: float | None, late: bool) -> None:
-        now = self._clock()
-        self._count(now, None)
-        self._pause(now, retry_after)
-        if late and permit.episode == self._episode and self._concurrency.late():
-            self._start_episode()
+        self._count(None)
+        self._pause(retry_after)
+        # A server that accepts more than it works on refuses nothing: requests time out in its queue.
+        if late and permit.cuts == self._cuts:
+            self._late += 1
+            if self._late >= max(2, self._bound // 2) and self._bound > self._least:
+                self._bound = max(self._least, self._bound // 2)
+                self._refused_at, self._hold, self._held, self._late = self._bound + 1, _HOLDS[1], 0, 0
+                self._start_anew()
 
-    def _pause(self, now: float, retry_after: float | None) -> None:
+    def _cut_pace(self) -> None:
+        steep = self._growth >= _START  # then the pace is far above the limit
+        left = _STEEP_CUT if steep else _NEXT_CUT if self._since_cut < _NEAR else _CUT
+        self._rate = max(self._rate * left, min(self._rate, _SLOWEST))
+        self._fell_from *= _FORGOTTEN
+        if steep or self._fell_from <= self._rate:
+            self._fell_from, self._sent, self._refused = self._rate, 1, 1
+        if self._rate < _IN_VAIN * self._fell_from:
+            share = self._refused / self._sent
+            if share <= _MOST_AT_RANDOM:
+                self._at_random, self._believed, self._rate = share, _BELIEVED, self._fell_from
+            self._fell_from, self._sent, self._refused = self._rate, 1, 1
+        self._next_token = self._clock() + 1.0 / self._rate
+        self._start_anew()
+        if self._believed == _BELIEVED:
+            self._growth = _START
+
+    def _start_anew(self) -> None:
+        self._cuts += 1
+        self._admitted, self._since_cut, self._evidence = 0, 0, 0.0
+        self._growth = max(self._growth / 4.0, _LEAST_GROWTH, _LEAST_A_SECOND / self._rate)
+
+    def _pause(self, retry_after: float | None) -> None:
         if retry_after is not None and retry_after > 0:
-            self._resume_at = max(self._resume_at, now + retry_after)
+            self._resume_at = max(self._resume_at, self._clock() + retry_after)
 
-    def _count(self, now: float, latency_s: float | None, *, throttled: bool = False) -> None:
+    def _count(self, latency_s: float | None, *, throttled: bool = False) -> None:
+        now = self._clock()
         self._ended.append((now, latency_s, throttled))
         self._forget(now)
+        self._since_cut += 1
+        self._sent += 1
+        self._refused += throttled
+        if self._at_random:
+            self._evidence = max(0.0, self._evidence - 1.3 * self._at_random - 0.04)
+            self._believed -= 1
+            if not self._believed:
+                self._at_random = 0.0
 
     def _forget(self, now: float) -> None:
         while self._ended and self._ended[0][0] <= now - WINDOW_S:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import polars as pl
 
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, Reply, is_test_double
+from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, Reply
 from rc1_lib.judge.judge import Judge, open_store
 from rc1_lib.judge.prompt import read_spec, write_ask
 from rc1_lib.judge.providers import endpoint
@@ -47,7 +47,7 @@ def survey(run: Run) -> dict[str, Any]:
     """Summarize the store; all zeros if it does not exist yet.
 
     Returns:
-        JSON-ready: `path, exists, bytes, intact, damage, test_double`; `replies`, one record per instructions, model
+        JSON-ready: `path, exists, bytes`; `replies`, one record per instructions, model
         and outcome with `replies, expired, oldest_days, newest_days`; `attempts`, one record per outcome with `lines,
         retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, the number of scores from
         the store; `hit_rate`, the replays' share of all scores, None without scores; and `others`, the stores next to
@@ -59,18 +59,13 @@ def survey(run: Run) -> dict[str, Any]:
         exists = store is not None
         contents = pl.DataFrame(schema=_CONTENTS) if store is None else store.contents()
         log = pl.DataFrame(schema=LOG_SCHEMA) if store is None else store.log()
-        damage = "" if store is None else store.damage()
     attempts = log.filter(~_HIT)
     by_outcome = attempts.group_by("outcome").agg(_SUMS).sort("lines", "outcome", descending=[True, False])
     replays, scores = int(log.select(_HIT.sum()).item()), int(log["outcome"].is_in(SCORINGS).sum())
-    models = {*contents["model"].to_list(), *log["model"].to_list()}
     return {
         "path": run.workspace.name(store_path(run)),
         "exists": exists,
         "bytes": size,
-        "intact": not damage,
-        "damage": damage,
-        "test_double": any(is_test_double(model or "") for model in models),
         "replies": _replies(contents, time.time()).to_dicts(),
         "attempts": by_outcome.to_dicts(),
         "total": attempts.select(_SUMS).to_dicts()[0],

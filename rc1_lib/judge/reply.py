@@ -22,10 +22,8 @@ _THOUGHT = re.compile(rf"<(?:{_TAGS})>|\[THINK\]|◁think▷|<\|channel\|>analys
 _SPOKEN = re.compile(rf"</(?:{_TAGS})>|\[/THINK\]|◁/think▷|<\|channel\|>final<\|message\|>", re.I)
 """The markers where thinking begins and ends. Chat templates often leave out the first."""
 _NOT_JSON = object()
-_ALTERNATIVES: Mapping[Channel, tuple[str, ...]] = {
-    "schema": ("judge.channel=tool", "judge.channel=text"), "tool": ("judge.channel=text",), "text": (),
-}  # fmt: skip
-"""Settings to try if a model does not keep to the format that a channel asks for."""
+_ALTERNATIVE: Mapping[Channel, str] = {"schema": "judge.channel=tool", "tool": "judge.channel=text", "text": ""}
+"""What to set if a model does not keep to the format that a channel asks for."""
 
 
 class BadReplyError(ValueError):
@@ -33,7 +31,6 @@ class BadReplyError(ValueError):
 
     Attributes:
         outcome: how it counts: only `bad_reply` is worth another attempt.
-        remedies: settings (`KEY=VALUE`) that may help, most likely first.
         partial: whether a token limit may have cut off what is missing.
     """
 
@@ -41,12 +38,12 @@ class BadReplyError(ValueError):
         self,
         why: str,
         outcome: AttemptOutcome = AttemptOutcome.BAD_REPLY,
-        remedies: tuple[str, ...] = (),
+        remedy: str = "",
         *,
         partial: bool = False,
     ) -> None:
-        super().__init__(why + (f"; set {remedies[0]}" if remedies else ""))
-        self.outcome, self.remedies, self.partial = outcome, remedies, partial
+        super().__init__(why + (f"; set {remedy}" if remedy else ""))
+        self.outcome, self.partial = outcome, partial
 
 
 def read_answer(answer: Answer, ask: Ask, dimensions: Iterable[str], channel: Channel) -> dict[str, float]:
@@ -62,7 +59,7 @@ def read_answer(answer: Answer, ask: Ask, dimensions: Iterable[str], channel: Ch
         BadReplyError: if the reply is incomplete or holds no scores.
     """
     limit = ask.sampling.max_tokens
-    more = () if limit is None else (f"judge.sampling.max_tokens={2 * limit}",)
+    more = "" if limit is None else f"judge.sampling.max_tokens={2 * limit}"
     spent = limit is not None and answer.tokens_out >= limit
     match answer.finish:
         case "refusal":
@@ -78,12 +75,12 @@ def read_answer(answer: Answer, ask: Ask, dimensions: Iterable[str], channel: Ch
     text = answer.text
     if not text.strip("\ufeff \t\r\n"):
         if not answer.thoughts.strip():
-            raise BadReplyError("is empty", remedies=more if spent else ())
+            raise BadReplyError("is empty", remedy=more if spent else "")
         if spent:
             raise BadReplyError("is empty: thinking took all of its tokens", AttemptOutcome.TRUNCATED, more)
         if _parse_json(answer.thoughts) is _NOT_JSON:
             reason = "is empty: the model thought, and then wrote nothing"
-            raise BadReplyError(reason, AttemptOutcome.UNREADABLE, _ALTERNATIVES[channel] or more)
+            raise BadReplyError(reason, AttemptOutcome.UNREADABLE, _ALTERNATIVE[channel] or more)
         text = answer.thoughts  # servers that take a whole reply for thinking put the JSON there, and nothing else
     try:
         if spent and not _find_json(text, channel)[1]:  # the part cut off may have revised the object
@@ -143,7 +140,7 @@ def _find_json(text: str, channel: Channel) -> tuple[Any, bool]:
     start = spoken.find("{")
     if start < 0:
         reason = "contains no JSON, only words" if spoken else "contains only thinking"
-        raise BadReplyError(reason, remedies=_ALTERNATIVES[channel], partial=True)
+        raise BadReplyError(reason, remedy=_ALTERNATIVE[channel], partial=True)
     try:
         body, end = _DECODER.raw_decode(spoken, start)
     except BadReplyError:
@@ -155,7 +152,7 @@ def _find_json(text: str, channel: Channel) -> tuple[Any, bool]:
     except (ValueError, RecursionError):
         raise BadReplyError("is not one JSON object") from None
     if set(spoken[:start] + spoken[end:]) & set("{}"):
-        raise BadReplyError("is not one JSON object but several", remedies=_ALTERNATIVES[channel])
+        raise BadReplyError("is not one JSON object but several", remedy=_ALTERNATIVE[channel])
     return body, False
 
 

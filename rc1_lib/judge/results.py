@@ -86,9 +86,7 @@ class Judged:
         stopped: why the run ended early; empty if it did not.
         usd: cost in USD: the known cost, plus the most that attempts of unknown cost can have cost.
         calls: calls sent.
-        test_double: whether any answer, even a stored one, is from RC1's own test double.
         traffic: figures of the last minute.
-        remedies: settings (`KEY=VALUE`) that may fix the first failure, most likely first.
     """
 
     rows: pl.DataFrame
@@ -97,14 +95,17 @@ class Judged:
     stopped: str = ""
     usd: float = 0.0
     calls: int = 0
-    test_double: bool = False
     traffic: RecentRates = _NO_TRAFFIC
-    remedies: tuple[str, ...] = ()
 
     @property
     def coverage(self) -> float:
         """Share of the dialogues that are scored; 0 without dialogues."""
         return int(self.rows["scored"].sum()) / len(self.rows) if len(self.rows) else 0.0
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The model versions that answered."""
+        return tuple(self.rows["models"].explode().drop_nulls().unique().sort())
 
     @property
     def reasons(self) -> list[tuple[str, int]]:

@@ -18,6 +18,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.checks import defined
+from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.calls import AttemptOutcome
@@ -100,6 +101,13 @@ def _read(text: bytes) -> tuple[dict[str, Any], str]:
     return row, misfit(row["messages"])
 
 
+def probe_dialogues() -> list[list[Message]]:
+    """Read the shipped small dialogues: English and Chinese, in chat format, all different."""
+    file = Path(__file__).with_name("probe_dialogues.yaml")
+    found: list[list[Message]] = parse_yaml(file.read_text(encoding="utf-8"))
+    return found
+
+
 def summary_path(out: str) -> str:
     """Return the path of the summary, next to the scores in `out`."""
     return Path(out).with_suffix(".summary.json").as_posix()
@@ -126,7 +134,6 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "time": now(),
         "complete": not incomplete,
         "incomplete": incomplete,
-        "test_double": judged.test_double,
         "scores": out,
         "unstable_samples": UNSTABLE if unstable else None,
         "run_id": judged.run_id,

@@ -7,16 +7,10 @@ may have been billed. Several processes may share a store; none asks what anothe
 Paid replies are committed and synced one by one. If they were grouped, or if SQLite synced only at checkpoints
 (`synchronous = NORMAL`), a kill or a power cut would lose replies that were billed. A free score takes a millisecond to
 compute again, and a sync takes ten times that; so `transaction` commits many of them at once.
-
-The log is a hash chain: each line's hash includes the hash of the line before. The chain reveals a line that was
-changed, removed or inserted. It is not a signature: anyone who can write the workspace can compute a new chain. An
-outsider can check the request ids against the provider's own records.
 """
 
 from __future__ import annotations
 
-import hashlib
-import math
 import sqlite3
 import threading
 import time
@@ -37,9 +31,7 @@ from rc1_lib.judge.calls import ANSWERED, AttemptOutcome, Line, Reply
 
 DAY_S = 86_400.0
 _BUSY_S = 60.0
-_VERSION = 2
-"""Version 1 also wrote the log into a plain file next to the store; its tables are the same."""
-_GENESIS = "0" * 64
+_VERSION = 3
 LOG_SCHEMA: dict[str, type[pl.DataType] | pl.DataType] = {
     "seq": pl.Int64,
     "attempt_id": pl.String,
@@ -77,10 +69,8 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS sent_by_ask ON sent (ask_key)",
     "CREATE TABLE IF NOT EXISTS identity (one INTEGER PRIMARY KEY CHECK (one = 1), id)",
     "INSERT OR IGNORE INTO identity VALUES (1, lower(hex(randomblob(16))))",
-    f"CREATE TABLE IF NOT EXISTS log ({', '.join(_COLUMNS)}, hash, PRIMARY KEY (seq)) WITHOUT ROWID",
+    f"CREATE TABLE IF NOT EXISTS log (seq INTEGER PRIMARY KEY, {', '.join(_COLUMNS[1:])})",
     "CREATE INDEX IF NOT EXISTS log_by_ask ON log (ask_key)",
-    "CREATE TABLE IF NOT EXISTS anchor (one INTEGER PRIMARY KEY CHECK (one = 1), lines, hash)",
-    f"INSERT OR IGNORE INTO anchor (one, lines, hash) VALUES (1, 0, '{_GENESIS}')",
 )
 _REPLY = "ask_key, model, stored, spec, dialogue, sample, outcome, text, scores, detail, request_id, reply_sha256"
 
@@ -292,37 +282,6 @@ class Store:
         frame = pl.DataFrame(rows, schema={**LOG_SCHEMA, "billable": pl.Int64}, orient="row", strict=False)
         return frame.with_columns(pl.col("billable").cast(pl.Boolean))
 
-    def damage(self) -> str:
-        """Say what is wrong with the usage log, in a sentence; empty if every line is as it was written."""
-        with self._writing():  # keeps other writers out
-            return self._broken_chain() or self._unlogged_scores()
-
-    def _broken_chain(self) -> str:
-        last, seen = _GENESIS, 0
-        try:
-            for *row, kept in self._db.execute(f"SELECT {', '.join(_COLUMNS)}, hash FROM log ORDER BY seq"):
-                seen += 1
-                if _was_never_written(row):
-                    return f"line {seen} of the usage log is not what was written: it was edited"
-                last = _chained(last, row)
-                if row[0] != seen or kept != last:
-                    return f"line {seen} of the usage log is not what was written: it was edited, removed or inserted"
-        except sqlite3.OperationalError as error:  # a text that is not UTF-8
-            return f"line {seen + 1} of the usage log cannot be read, so it is not what was written: {error}"
-        count, anchored = self._db.execute("SELECT lines, hash FROM anchor").fetchone()
-        if (seen, last) != (count, anchored):
-            return f"the usage log holds {seen} lines, but {count} were written"
-        return ""
-
-    def _unlogged_scores(self) -> str:
-        """Report stored scores that are not in the log: the chain protects the log, and so also the scores."""
-        found = self._db.execute(
-            "SELECT count(*) FROM replies WHERE scores IS NOT NULL AND NOT EXISTS (SELECT 1 FROM log WHERE "
-            "log.ask_key = replies.ask_key AND log.outcome = ? AND log.scores = replies.scores)",
-            (AttemptOutcome.OK.value,),
-        ).fetchone()[0]
-        return f"{found} stored scores differ from the usage log: the store was edited" if found else ""
-
     # ---- maintenance ----
 
     def invalidate(self, spec: str) -> int:
@@ -368,9 +327,9 @@ class Store:
         self._db.execute("PRAGMA synchronous = FULL")  # paid replies survive a power cut
         with self._writing():
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if not 0 <= version <= _VERSION:
+            if version not in (0, _VERSION):
                 raise RC1Error(
-                    f"{self.path}: score store has version {version}, but this program reads up to {_VERSION}; "
+                    f"{self.path}: score store has version {version}, but this program reads version {_VERSION}; "
                     f"move it away, or use the program that wrote it"
                 )
             for statement in _SCHEMA:
@@ -405,15 +364,9 @@ class Store:
                 raise
 
     def _log(self, lines: Sequence[Line]) -> None:
-        """Append lines to the chain. Call inside a transaction."""
-        count, last = self._db.execute("SELECT lines, hash FROM anchor").fetchone()
-        rows = []
-        for seq, line in enumerate(lines, count + 1):
-            row = _row(seq, line)
-            last = _chained(last, row)
-            rows.append((*row, last))
-        self._db.executemany(f"INSERT INTO log VALUES ({', '.join('?' * (len(_COLUMNS) + 1))})", rows)
-        self._db.execute("UPDATE anchor SET lines = ?, hash = ?", (count + len(rows), last))
+        """Append lines. Call inside a transaction."""
+        marks = ", ".join("?" * len(_COLUMNS))
+        self._db.executemany(f"INSERT INTO log VALUES ({marks})", (_row(line) for line in lines))
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -491,23 +444,11 @@ def _is_score(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value <= 1.0
 
 
-def _row(seq: int, line: Line) -> tuple[Any, ...]:
+def _row(line: Line) -> tuple[Any, ...]:
     written = {
+        "seq": None,  # SQLite counts
         "scores": None if line.scores is None else orjson.dumps(dict(line.scores)).decode(),
         "outcome": line.outcome.value,
         "billable": int(line.billable),
     }
-    return (seq, *(written[name] if name in written else getattr(line, name) for name in _COLUMNS[1:]))
-
-
-def _was_never_written(row: Sequence[Any]) -> bool:
-    """Whether a row holds values that RC1 never writes: bytes, NaN or infinity."""
-    return any(isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)) for value in row)
-
-
-def _chained(previous: str, row: Sequence[Any]) -> str:
-    """Return the row's hash, chained to the previous one."""
-    fields = dict(zip(_COLUMNS, row, strict=True))
-    if type(fields["billable"]) is int and fields["billable"] in (0, 1):
-        fields["billable"] = bool(fields["billable"])  # SQLite has no booleans; any other value is an edit, kept as is
-    return hashlib.sha256(previous.encode() + orjson.dumps(fields)).hexdigest()
+    return tuple(written[name] if name in written else getattr(line, name) for name in _COLUMNS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
-from rc1_lib.calibration.judged_rows import dimensions, double_checks, reported_double
+from rc1_lib.calibration.judged_rows import dimensions, real_checks, reported_models
 from rc1_lib.calibration.overclar_ablation import ablation_verdict
 from rc1_lib.calibration.reward_hacking import hacking_verdict
 from rc1_lib.calibration.shadow_run import PRE_RUN, shadow_run
@@ -155,7 +155,7 @@ def _weights(evidence: Evidence, _: Round) -> GateResult:
     report, sha256 = named_report(run, content)
     origin = Origin(report, sha256, judge_identity(run), run.config.reward.old_weights, WEIGHTS.state(run).value)
     result = weights_gate(content, run.config.gates.weights, dimensions(run), origin)
-    marks = double_checks(run, reported_double(report)) if report else ()
+    marks = real_checks(run, reported_models(report)) if report else ()
     return replace(result, checks=(*result.checks, *marks))
 
 

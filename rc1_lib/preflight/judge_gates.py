@@ -6,19 +6,18 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
 from rc1_lib.calibration.judge_agreement import judge_agreement
-from rc1_lib.calibration.judged_rows import double_checks
+from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.checks import at_most, equal, number
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
-from rc1_lib.judge.calls import AttemptOutcome, is_test_double
+from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.judge import fresh_scores, open_judge, open_store
 from rc1_lib.judge.providers import LIVE, model_asked
 from rc1_lib.judge.store import Store
@@ -63,18 +62,17 @@ def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
         thresholds=thresholds,
     )
     shown = (*result.checks, *_said_alike(lines, run.config.gates.anti_simulation.max_identical))
-    return _marked(replace(result, checks=shown), lines["model"].to_list(), run)
+    return replace(result, checks=shown)
 
 
 def anti_simulation(evidence: Evidence, number: int) -> GateResult:
-    """Check the latest scorings of the configured judge, and that the log was not altered."""
+    """Check the latest scorings of the configured judge."""
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
-        damage, log = store.damage(), store.log()
+        log = store.log()
     own = log.filter(log["provider"] == config.judge.provider)
     result = anti_simulation_gate(
         own,
-        damage=damage,
         round_name="round1" if number == 1 else "round2",
         samples=config.judge.samples,
         now=time.time(),
@@ -84,7 +82,8 @@ def anti_simulation(evidence: Evidence, number: int) -> GateResult:
         "attempts standing twice, other judges' included", log.height - log["attempt_id"].n_unique(), 0,
         "lines of the usage log were copied; find out who wrote them",
     )  # fmt: skip
-    return _marked(replace(result, checks=(*result.checks, twice)), own["model"].to_list(), evidence.run)
+    real = real_checks(evidence.run, own["model"].to_list())
+    return replace(result, checks=(*result.checks, twice, *real))
 
 
 def stability(evidence: Evidence) -> GateResult:
@@ -92,10 +91,9 @@ def stability(evidence: Evidence) -> GateResult:
     config = evidence.run.config
     with _existing_store(evidence.run) as store:
         own = store.log().filter(_in_use(evidence.run, store))
-    result = stability_gate(
+    return stability_gate(
         own, samples=config.judge.samples, thresholds=config.gates.stability, shared=config.gates.shared
     )
-    return _marked(result, own["model"].to_list(), evidence.run)
 
 
 def agreement(evidence: Evidence) -> GateResult:
@@ -127,11 +125,3 @@ def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
         at_most("dialogues with identical replies, share", same, most, advice),
         at_most("replies that another dialogue got too, share", float(other), most, advice),
     ]
-
-
-def _marked(result: GateResult, models: list[Any], run: Run) -> GateResult:
-    """Mark the verdict if RC1's own test double was involved; in profile `prod` the mark fails."""
-    if result.error:
-        return result
-    marks = double_checks(run, any(is_test_double(model or "") for model in models))
-    return replace(result, checks=(*result.checks, *marks))

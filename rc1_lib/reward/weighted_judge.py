@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
-from rc1_lib.judge.calls import NOTICE
 from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import JudgeSpec, read_spec
 from rc1_lib.judge.results import Judged, JudgeStoppedError
@@ -69,17 +68,14 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
 
 
 class RewardLog:
-    """Warns once that a judge is the test double, and each time why dialogues have no score."""
+    """Warns why dialogues have no score."""
 
     def __init__(self, of: str) -> None:
         """`of` is what is scored, for people: `dialogues`, `episodes`."""
-        self._of, self._double_noticed = of, False
+        self._of = of
 
     def warn(self, judged: Judged) -> None:
         """Warn about what was found, with the three most frequent reasons."""
-        if judged.test_double and not self._double_noticed:
-            self._double_noticed = True
-            _LOG.warning(NOTICE)
         for reason, count in judged.reasons[:3]:
             _LOG.warning("%d of %d %s are unscored: %s", count, len(judged.rows), self._of, reason)
 

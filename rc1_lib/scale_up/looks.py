@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from rc1_lib.calibration.judged_rows import double_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.growth import growth_gate
@@ -91,14 +90,13 @@ def _stability(run: Run) -> GateResult:
     try:
         rows = evidence.rows("pool")
         asked = rows.sample(min(config.scale_up.judged, rows.height), seed=config.pool.seed)["messages"].to_list()
-        judged, lines = fresh_scores(run, asked, _store(run))
+        _, lines = fresh_scores(run, asked, _store(run))
         prints = {evidence.label("pool"): evidence.sha256("pool")}
     except RC1Error as error:
         return GateResult(STABILITY, error=str(error))
     thresholds = config.gates.stability.model_copy(update={"last": len(asked)})
     result = stability_gate(lines, samples=config.judge.samples, thresholds=thresholds, shared=config.gates.shared)
-    marks = double_checks(run, judged.test_double)
-    return replace(result, evidence=prints, checks=(*result.checks, *marks))
+    return replace(result, evidence=prints)
 
 
 def _store(run: Run) -> str:

@@ -18,7 +18,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.attacks.library import ATTACKS
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
+from rc1_lib.calibration.judged_rows import judge_rows
+from rc1_lib.judge.results import Judged
 from rc1_lib.records import Message
 from rc1_lib.rows.transcript import read
 from rc1_lib.run import Run
@@ -50,15 +51,15 @@ class Simulated:
     step: float = 0.0
     asked: int = 0
 
-    def __call__(self, run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
+    def __call__(self, run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
         """The rows with its grades; rules, counts and outcome are the run's."""
         return self.on(judge_rows(run, rows, **options), rows)
 
-    def on(self, judged: JudgedRows, rows: pl.DataFrame) -> JudgedRows:
+    def on(self, judged: Judged, rows: pl.DataFrame) -> Judged:
         """Rows of another judge with its grades instead."""
-        grades = self.grades(rows, judged.frame["clarifications"].to_numpy())
+        grades = self.grades(rows, judged.rows["clarifications"].to_numpy())
         columns = [pl.Series(name, values) for name, values in grades.items()]
-        return replace(judged, frame=judged.frame.with_columns(columns))
+        return replace(judged, rows=judged.rows.with_columns(columns))
 
     def grades(self, rows: pl.DataFrame, questions: NDArray[Any]) -> Mapping[str, Floats]:
         """Its grades in [0, 1], an array of shape (n,) for each dimension.

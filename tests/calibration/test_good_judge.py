@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.calibration.judged_rows import JudgedRows
 from rc1_lib.calibration.shadow_run import CALIBRATED, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
+from rc1_lib.judge.results import Judged
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from tests.calibration.simulated_judge import Simulated
@@ -82,10 +82,10 @@ def test_identical_criteria_cannot_gain_and_the_advice_says_so(fresh_copy: Calla
     """With one grade for all seven criteria and no rules, every set of weights gives the same score."""
     run = fresh_copy("reward.rules=[]")
 
-    def alike(run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
+    def alike(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
         judged = Simulated(0.8)(run, rows, **options)
         one = [pl.col("answered").alias(name) for name in run.config.reward.old_weights]
-        return replace(judged, frame=judged.frame.with_columns(one))
+        return replace(judged, rows=judged.rows.with_columns(one))
 
     failed = {one.name: one.advice for one in weight_calib(run, judge=alike).gate.failures}
     assert set(failed) == {GAIN, ERROR}

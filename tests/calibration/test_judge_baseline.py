@@ -16,9 +16,9 @@ from rc1_lib.judge.judge import open_store
 from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
 from rc1_lib.workspace.artifacts import FileState, read_json
 from tests.conftest import SMALL, copied_pool
+from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
 
 N, K = 20, 3
 ENOUGH = 15

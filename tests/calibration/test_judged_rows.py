@@ -12,10 +12,10 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
 from tests.judge.bench import overrides
 from tests.judge.gateway import completion, running_gateway
+from tests.judge_server import Behaviour, running
 
 UNSTABLE = "reports/rc1/unstable_samples.jsonl"
 
@@ -33,7 +33,7 @@ def test_list_of_high_variance_dialogues_is_updated_with_each_judging(evidence: 
             return open_run(workspace=tmp_path, overrides=[*SMALL, *overrides(server.base_url), *settings])
 
         strict, usual = judging("gates.stability.max_variance=0.0000001"), judging()
-        found = judge_rows(strict, rows.head(3)).frame
+        found = judge_rows(strict, rows.head(3)).rows
         assert found["unstable"].to_list() == [True] * 3
         assert [one["ids"] for one in unstable_samples(strict)] == [[name] for name in rows["id"].head(3)]
         assert {len(one["replies"]) for one in unstable_samples(strict)} == {3}

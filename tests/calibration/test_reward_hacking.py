@@ -14,13 +14,14 @@ import polars as pl
 import pytest
 
 from rc1_lib.attacks.library import ATTACKS
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows
+from rc1_lib.calibration.judged_rows import judge_rows
 from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict, hedges, library
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import GateReport
+from rc1_lib.judge.results import Judged
 from rc1_lib.run import Run, open_run
 from rc1_lib.runtime.progress import listening
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
@@ -94,7 +95,7 @@ def test_reward_by_outcome_alone_needs_no_judge_or_weights(workspace: Path) -> N
     run = opened(workspace, *VERIFIED)
     assert run.config.weights not in HACKING.where(run)
 
-    def no_judge(*_: object, **__: object) -> JudgedRows:
+    def no_judge(*_: object, **__: object) -> Judged:
         raise AssertionError("the judge was called")
 
     outcome = attack_reward(run, judge=no_judge)
@@ -142,14 +143,14 @@ def test_edited_report_fails(fresh_copy: Callable[..., Run], edit: Callable[[Any
     assert [(check.name, check.value) for check in found] == [("report", FileState.ALTERED.value)]
 
 
-def graded(change: pl.Expr) -> Callable[..., JudgedRows]:
+def graded(change: pl.Expr) -> Callable[..., Judged]:
     """The run's judge with every grade replaced."""
 
-    def judge(run: Run, rows: pl.DataFrame, **options: Any) -> JudgedRows:
+    def judge(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
         judged = judge_rows(run, rows, **options)
         words = rows.select("id", final=pl.col("messages").list.last().struct.field("content"))
-        frame = judged.frame.join(words, on="id", how="left", maintain_order="left")
-        return replace(judged, frame=frame.with_columns(change.alias(name) for name in WEIGHTS).drop("final"))
+        frame = judged.rows.join(words, on="id", how="left", maintain_order="left")
+        return replace(judged, rows=frame.with_columns(change.alias(name) for name in WEIGHTS).drop("final"))
 
     return judge
 

@@ -19,9 +19,9 @@ import typer
 
 from deployments.access import Access, record_server
 from rc1_lib.cli import main
-from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from tests.groups import WITH_SERVER, group_of
 from tests.judge import bench as judge
+from tests.judge_server import Behaviour, JudgeServer, running
 from tests.once import copy_of
 
 SMALL = (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.judge.budget import price_list
-from rc1_lib.testing.judge_server import Behaviour, running
 from tests.judge.bench import overrides
+from tests.judge_server import Behaviour, running
 
 from .conftest import SMALL, Rc1, judge_at, settings
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rc1_lib.cli import scorecache
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer
 from tests.judge.bench import Bench, dialogue
+from tests.judge_server import Behaviour, FaultKind, JudgeServer
 
 from .conftest import Done, Rc1, judge_at, widest_table_line
 
@@ -74,17 +74,12 @@ def test_stat_counts_attempts_retries_and_replays_separately(
     assert (stored["spec"], stored["model"], stored["outcome"]) == ("v1", "rc1-test-double-1", "ok")
     assert (stored["replies"], stored["expired"]) == (15, 0)
     assert body["bytes"] == (tmp_path / "w/data/judge/scores.sqlite").stat().st_size
-    assert body["intact"] is body["test_double"] is True
-    assert done.out.startswith("TEST DOUBLE")
     assert "hit rate 50.0 %" in done.out
-    assert "the usage log is intact" in done.out
     assert done.out.splitlines()[-1] == "done: 15 replies stored, 0 of them without scores"
     assert widest_table_line(done.out) <= 100
 
 
-def test_stat_reports_expired_replies_unknown_costs_and_an_edited_log(
-    rc1: Rc1, server: JudgeServer, bench: Bench
-) -> None:
+def test_stat_reports_expired_replies_and_unknown_costs(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     server.behaviour = Behaviour(delay="zero", faults={FaultKind.RESET: 1.0})
     priced = ("judge.samples=1", "judge.prices={input: 1, output: 1}")
     bench.score(server, [dialogue(1)], "judge.limits.attempts=1", *priced)
@@ -92,15 +87,12 @@ def test_stat_reports_expired_replies_unknown_costs_and_an_edited_log(
     bench.score(server, [dialogue(2)], *priced)
     with closing(sqlite3.connect(bench.path)) as db, db:
         db.execute("UPDATE replies SET stored = stored - 15 * 86400")
-        db.execute("UPDATE log SET latency_ms = 1 WHERE outcome = 'ok'")
     done = rc1("scorecache", "stat", "--workspace", bench.folder)
     assert done.code == 0
     assert "1 attempts of unknown cost" in done.out
-    assert "the usage log is DAMAGED: line 2 of the usage log is not what was written" in done.out
     assert "15.0 d" in done.out
-    assert "what to do: keep a copy of the store" in done.out
     body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
-    assert (body["intact"], body["replies"][0]["expired"], body["total"]["cost_unknown"]) == (False, 1, 1)
+    assert (body["replies"][0]["expired"], body["total"]["cost_unknown"]) == (1, 1)
 
 
 def test_invalidate_deletes_one_instruction_version_and_names_the_others(
@@ -113,7 +105,7 @@ def test_invalidate_deletes_one_instruction_version_and_names_the_others(
     done = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", bench.folder)
     assert (done.code, "6 replies to the instructions 'v1' deleted" in done.out) == (0, True)
     body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
-    assert (body["replies"], body["total"]["lines"], body["intact"]) == ([], 6, True)
+    assert (body["replies"], body["total"]["lines"]) == ([], 6)
     assert bench.score(server, [dialogue(1)]).calls == 3
 
 
@@ -125,7 +117,6 @@ def test_replay_bad_replaces_bad_replies(rc1: Rc1, server: JudgeServer, bench: B
     bench.score(server, [dialogue(9)])
     done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
     assert done.code == 0
-    assert "TEST DOUBLE" in done.out
     assert "9 bad replies: 9 fixed, 0 left" in done.out
     assert server.stats().requests == 2 * 9 + 3 + 9  # a bad reply is asked for twice
     again = bench.score(server, asked)

@@ -23,9 +23,9 @@ from rc1_lib.judge.judge import open_store
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
-from rc1_lib.testing.judge_server import Behaviour, JudgeServer, running
 from rc1_lib.workspace.artifacts import read_json
 from tasks.keys import SECRET, provide_scorer_key
+from tests.judge_server import Behaviour, JudgeServer, running
 
 KEY = "sk-planted-6f0e1d2c3b4a"
 Start = Callable[..., State[Any]]
@@ -91,7 +91,6 @@ def test_both_rounds_call_the_judge_and_a_changed_judge_revokes_the_ticket(
     for number in (1, 2):
         gates = verdicts(run, number)
         assert {gates[name]["status"] for name in JUDGES} == {"passed"}
-        assert all("TEST DOUBLE" in str(gates[name]["checks"]) for name in JUDGES)
     probed = 2 * run.config.gates.probe.n * run.config.judge.samples
     assert server.stats().answered - recorded == probed
     with open_store(run) as store:

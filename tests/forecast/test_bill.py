@@ -26,11 +26,11 @@ from rc1_lib.forecast.bill import (
 )
 from rc1_lib.forecast.estimate import NOTHING, Estimate, exactly, mean_of
 from rc1_lib.run import Run
-from rc1_lib.testing.judge_server import Behaviour, running
-from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
 from tests.judge.bench import dialogues, overrides
+from tests.judge_server import Behaviour, running
+from tests.judge_server.behaviour import MODEL
 from tests.training.weighed import weigh
 
 Tiny = Callable[..., Run]

@@ -32,10 +32,10 @@ from rc1_lib.judge.budget import price_list, prices_of
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.preflight.judge_gates import probe
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import Behaviour, running
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import SMALL
 from tests.judge.bench import overrides
+from tests.judge_server import Behaviour, running
 
 FEW = ("judge.samples=2", "calibration.n=40", "gates.reward_hacking.prompts=2", "judge.prices={input: 1, output: 10}")
 

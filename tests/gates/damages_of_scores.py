@@ -73,8 +73,6 @@ FOUND = (
     *_of_rules(),
     Found("answer_rule", "golds that are all the same one", "different golds",
           f"{RULE}.py::test_identical_gold_answers_fail"),
-    Found("anti_simulation", "a line of the log edited", "log intact",
-          f"{JUDGE}.py::test_an_edited_log_fails_and_the_advice_names_the_line"),
     Found("judge_stability", "one dimension graded at random", "largest pooled variance, unstable dialogues, share",
           f"{JUDGE}.py::test_a_noisy_judge_fails_and_the_advice_names_the_criterion"),
     Found("judge_stability", "every fifth dialogue graded at random", "unstable dialogues, share",

@@ -151,7 +151,7 @@ def judged(built: Run) -> Judged:
     evidence = Evidence(built)
     files = evidence.rows("shadow"), calibration_rows(built), evidence.rows("takes")
     scored = [
-        judge_rows(built, rows).frame.join(_lengths(rows), on="id", how="left", maintain_order="left") for rows in files
+        judge_rows(built, rows).rows.join(_lengths(rows), on="id", how="left", maintain_order="left") for rows in files
     ]
     return Judged(*scored)
 

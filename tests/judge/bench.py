@@ -19,7 +19,7 @@ from rc1_lib.judge.results import Judged
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.judge.store import Store
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import JudgeServer
+from tests.judge_server import JudgeServer
 
 NUMBERS = [*DIMENSIONS, *(f"{name}_variance" for name in DIMENSIONS)]
 PLANTED = "sk-planted-0123456789-abcdefghij"
@@ -103,10 +103,6 @@ class Bench:
         """Return the whole usage log."""
         with self.store() as store:
             return store.log()
-
-    def damage(self) -> str:
-        with self.store() as store:
-            return store.damage()
 
     def sql(self, statement: str, *values: Any) -> list[Any]:
         """Run a statement on the file, as anyone with sqlite3 can."""

@@ -13,9 +13,9 @@ from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.results import NOT_ASKED
 from rc1_lib.run import open_run
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogues
+from tests.judge_server import Behaviour, FaultKind, running
 
 PRICES = ("judge.prices.input=100", "judge.prices.output=200")
 ASK = Ask("s" * 100, "u" * 100, {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=1000), "attempt", "key", ())

@@ -16,10 +16,10 @@ from rc1_lib.judge.prompt import load_spec
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.preflight.judge_gates import anti_simulation, probe
 from rc1_lib.run import Run, open_run
-from rc1_lib.testing.judge_server import Behaviour, running
 from tests.conftest import SMALL
 from tests.judge.bench import NUMBERS, Bench, dialogue, dialogues, overrides
 from tests.judge.gateway import Gateway, completion
+from tests.judge_server import Behaviour, running
 
 pytestmark = pytest.mark.usefixtures("planted_key")
 
@@ -64,11 +64,8 @@ def test_samples_of_two_model_versions_give_a_missing_score(bench: Bench, gatewa
     assert "two versions of the model" in mixed["reason"][0]
 
 
-def test_edited_stored_scores_are_detected(bench: Bench, gateway: Gateway) -> None:
+def test_edited_stored_scores_that_are_none_are_an_error(bench: Bench, gateway: Gateway) -> None:
     bench.score_at(gateway.url, dialogues(2))
-    assert bench.damage() == ""
-    bench.sql("UPDATE replies SET scores = replace(scores, '0.5', '0.75') WHERE sample = 0")
-    assert "2 stored scores differ from the usage log" in bench.damage()
     bench.sql("UPDATE replies SET scores = '{\"answered\": 7.0}'")
     with pytest.raises(RC1Error, match=r"scores\.sqlite: .*ValueError: .*chatcmpl-1"):
         bench.score_at(gateway.url, dialogues(2))
@@ -155,4 +152,4 @@ def test_the_test_doubles_log_fails_in_profile_prod(built: Run, tmp_path: Path) 
         assert anti_simulation(Evidence(run), 1).failures == ()
         prod = open_run(profile="prod", workspace=tmp_path, overrides=overrides(server.base_url))
         failed = {check.name for check in anti_simulation(Evidence(prod), 1).failures}
-    assert failed == {"TEST DOUBLE: these scores are made up"}
+    assert failed == {"scores are made up"}

@@ -17,11 +17,11 @@ from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec, misfit, write_ask
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.testing.judge_server import Behaviour, running
-from rc1_lib.testing.judge_server.model import Prompt as Received
-from rc1_lib.testing.judge_server.model import graded
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogue
+from tests.judge_server import Behaviour, running
+from tests.judge_server.model import Prompt as Received
+from tests.judge_server.model import graded
 from tests.shares import share
 
 SAMPLING = JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=100)

@@ -116,7 +116,7 @@ def test_without_max_tokens_no_higher_limit_is_proposed() -> None:
     blank = replace(ASK, sampling=JudgeSampling(temperature=None, top_p=None, max_tokens=None))
     with pytest.raises(BadReplyError) as caught:
         read_answer(answer(_reply(), "length", tokens_out=10**6), blank, NAMES, "schema")
-    assert caught.value.remedies == ()
+    assert "max_tokens" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 1e-300, 0.5])

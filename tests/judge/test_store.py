@@ -17,11 +17,11 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import AttemptOutcome, Line, Reply
 from rc1_lib.judge.judge import open_judge, open_store
-from rc1_lib.judge.store import DAY_S, LOG_SCHEMA, InFlight, Store
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from rc1_lib.judge.store import DAY_S, InFlight, Store
 from tests.forks import this_interpreter
 from tests.judge.bench import PLANTED, PROVIDERS, Bench, dialogues
 from tests.judge.gateway import Gateway, completion
+from tests.judge_server import Behaviour, FaultKind, running
 
 ENDPOINT = "openai http://127.0.0.1:1/v1 judge-large"
 SCORES = {"answered": 0.25, "concise": 1.0}
@@ -135,7 +135,6 @@ def test_invalidating_drops_replies_and_keeps_their_log_lines(bench: Bench) -> N
         assert again.calls == 6
         # They have new idempotency keys, or the gateway would return the forgotten replies.
         assert len(server.stats().billed_by_key) == 12
-    assert bench.damage() == ""
 
 
 def test_bad_replies_are_listed_with_their_dialogues(bench: Bench) -> None:
@@ -157,12 +156,13 @@ def test_a_file_that_is_not_a_store_raises_an_error_and_leaves_no_run_file(tmp_p
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
 
-def test_a_store_of_an_unknown_version_raises_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [2, 7])
+def test_a_store_of_another_version_raises_an_error(version: int, tmp_path: Path) -> None:
     path = tmp_path / "scores.sqlite"
     Store(path, ttl_days=14).close()
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 7")
-    with pytest.raises(RC1Error, match=r"scores\.sqlite: .* 7, .* 2; "):
+        db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(RC1Error, match=rf"scores\.sqlite: .* {version}, .* 3; "):
         Store(path, ttl_days=14)
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
 
@@ -191,7 +191,6 @@ def test_many_threads_can_open_and_write_the_store_at_once(tmp_path: Path) -> No
         log = store.log()
         assert log["seq"].to_list() == list(range(1, 41))
         assert log["attempt_id"].n_unique() == 40
-        assert store.damage() == ""
 
 
 def test_many_threads_can_create_the_store_at_once(tmp_path: Path) -> None:
@@ -217,79 +216,6 @@ def test_many_threads_can_create_the_store_at_once(tmp_path: Path) -> None:
 # ---- the log ----
 
 
-@pytest.fixture(scope="module")
-def filled_bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """A store with lines of all kinds. Read only: use `copied_bench` to write."""
-    bench = Bench(tmp_path_factory.mktemp("written"))
-    behaviour = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.2, FaultKind.BAD_JSON_REPLY: 0.2})
-    with running(behaviour) as server:
-        bench.score(server, dialogues(3))
-        bench.score(server, dialogues(3))
-    assert set(bench.outcomes()) == {"ok", "hit", "server_error", "bad_reply"}
-    return bench
-
-
-@pytest.fixture
-def copied_bench(filled_bench: Bench, bench: Bench) -> Bench:
-    """A writable copy of `filled_bench`."""
-    path = _store_path(bench)
-    with sqlite3.connect(filled_bench.path) as source, sqlite3.connect(path) as target:
-        source.backup(target)
-    assert bench.damage() == ""
-    return bench
-
-
-@pytest.mark.parametrize("column", [*LOG_SCHEMA, "hash"])
-def test_every_edit_of_every_line_is_detected(column: str, copied_bench: Bench) -> None:
-    lines = copied_bench.sql(f"SELECT seq, {column} FROM log ORDER BY seq")
-    with copied_bench.store() as store, closing(sqlite3.connect(copied_bench.path, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = OFF")
-        for seq, old in lines:
-            if column == "seq":
-                edits: list[Any] = [1000 + seq, seq + 0.5]
-            else:
-                edits = [f"{old}1", None, b"\x00", float("inf"), 7, 0.5] if seq in (1, len(lines)) else [f"{old}1"]
-            for new in (edit for edit in edits if edit != old):
-                db.execute(f"UPDATE log SET {column} = ? WHERE seq = ?", (new, seq))
-                assert f"line {seq} of the usage log" in store.damage(), (old, new)
-                db.execute(f"UPDATE log SET {column} = ? WHERE seq = ?", (old, new if column == "seq" else seq))
-        assert store.damage() == ""
-
-
-def _count(bench: Bench) -> int:
-    return int(bench.sql("SELECT count(*) FROM log")[0][0])
-
-
-def test_a_deleted_line_is_detected(copied_bench: Bench) -> None:
-    for seq in range(1, _count(copied_bench) + 1):
-        (row,) = copied_bench.sql("SELECT * FROM log WHERE seq = ?", seq)
-        copied_bench.sql("DELETE FROM log WHERE seq = ?", seq)
-        assert copied_bench.damage() != ""
-        copied_bench.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", *row)
-    assert copied_bench.damage() == ""
-    copied_bench.sql("DELETE FROM log")
-    assert "holds 0 lines" in copied_bench.damage()
-
-
-def test_an_inserted_line_is_detected(copied_bench: Bench) -> None:
-    count = _count(copied_bench)
-    (row,) = copied_bench.sql("SELECT * FROM log WHERE seq = ?", count)
-    copied_bench.sql(f"INSERT INTO log VALUES ({', '.join('?' * len(row))})", count + 1, *row[1:])
-    assert f"line {count + 1} of the usage log" in copied_bench.damage()
-
-
-def test_a_text_with_invalid_utf8_is_detected(copied_bench: Bench) -> None:
-    copied_bench.sql("UPDATE log SET detail = CAST(X'FF' AS TEXT) WHERE seq = 2")
-    assert "line 2 of the usage log" in copied_bench.damage()
-
-
-def test_an_edited_line_is_still_detected_after_new_lines(copied_bench: Bench) -> None:
-    copied_bench.sql("UPDATE log SET cost_usd = 7 WHERE seq = 1")
-    with running(Behaviour(delay="zero")) as server:
-        copied_bench.score(server, dialogues(1, first=50))
-    assert "line 1 of the usage log" in copied_bench.damage()
-
-
 def test_a_failed_write_leaves_neither_reply_nor_line(store: Store) -> None:
     _answer(store, "attempt-1")
     with closing(sqlite3.connect(store.path)) as db:
@@ -299,19 +225,6 @@ def test_a_failed_write_leaves_neither_reply_nor_line(store: Store) -> None:
         db.execute("DROP TRIGGER full")
     assert store.log()["attempt_id"].to_list() == ["attempt-1"]
     assert store.find(["ask-2"], "judge-1") == {}
-    assert store.damage() == ""
-
-
-def test_a_store_of_version_1_is_migrated(store: Store) -> None:
-    """It has the length of a plain log file, which the store no longer writes."""
-    _answer(store, "attempt-1")
-    with closing(sqlite3.connect(store.path)) as db, db:
-        db.execute("ALTER TABLE anchor ADD COLUMN bytes")
-        db.execute("PRAGMA user_version = 1")
-    with Store(store.path, ttl_days=14) as again:
-        assert set(again.find(["ask-1"], "judge-1")) == {"ask-1"}
-        _answer(again, "attempt-2", "ask-2")
-        assert again.damage() == ""
 
 
 # ---- transactions ----
@@ -325,7 +238,6 @@ def test_a_transaction_becomes_visible_to_others_at_its_end(store: Store, tmp_pa
         with closing(sqlite3.connect(store.path)) as other:
             assert other.execute("SELECT count(*) FROM replies").fetchone() == (0,)
     assert store.log()["attempt_id"].to_list() == [f"attempt-{number}" for number in range(5)]
-    assert store.damage() == ""
 
 
 def test_a_failed_write_in_a_transaction_rolls_back_only_itself(store: Store) -> None:
@@ -335,7 +247,6 @@ def test_a_failed_write_in_a_transaction_rolls_back_only_itself(store: Store) ->
             store.end(_line(store, "attempt-2", "ask-2", outcome=AttemptOutcome.OK, scores={1: 2}), endpoint=ENDPOINT)
         _answer(store, "attempt-3", "ask-3")
     assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]
-    assert store.damage() == ""
 
 
 def test_an_error_in_a_transaction_rolls_back_all_of_it(store: Store) -> None:
@@ -346,7 +257,6 @@ def test_an_error_in_a_transaction_rolls_back_all_of_it(store: Store) -> None:
     _answer(store, "attempt-3", "ask-3")
     assert store.log()["attempt_id"].to_list() == ["attempt-1", "attempt-3"]
     assert store.find(["ask-2"], "judge-1") == {}
-    assert store.damage() == ""
 
 
 def write_together_and_be_killed(path: str, moment: str) -> None:
@@ -373,12 +283,10 @@ def test_a_kill_leaves_all_or_none_of_a_transaction(moment: str, kept: int, tmp_
     assert killed.wait() == -signal.SIGKILL, killed.read_output()
     with Store(path, ttl_days=14) as store:
         assert len(store.log()) == len(store.contents()) == kept
-        assert store.damage() == ""
         for number in range(50):
             if f"ask-{number}" not in store.find([f"ask-{number}"], "judge-1"):
                 _answer(store, f"again-{number}", f"ask-{number}")
         assert len(store.log()) == len(store.contents()) == 51
-        assert store.damage() == ""
 
 
 def test_the_local_rubric_uses_few_transactions_and_a_live_judge_one_per_reply(
@@ -403,7 +311,6 @@ def test_the_local_rubric_uses_few_transactions_and_a_live_judge_one_per_reply(
     with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(4))
     assert commits() == 2 + 12
-    assert bench.damage() == ""
 
 
 # ---- secrets ----

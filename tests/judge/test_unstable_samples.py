@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -26,9 +25,8 @@ def judged(unstable: dict[str, bool | None]) -> Judged:
         },
         schema_overrides={"unstable": pl.Boolean},
     )
-    nothing: Any = None
     replies = pl.DataFrame({"dialogue": list(unstable), "text": ["{}"] * len(unstable)})
-    return Judged(rows, replies, "", 0.0, 0, False, nothing, "run")
+    return Judged(rows, replies, "run")
 
 
 def listed(root: Path) -> list[str]:

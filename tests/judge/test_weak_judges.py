@@ -12,9 +12,9 @@ from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.preflight.judge_gates import probe_on
 from rc1_lib.records import Status
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
 from tests.judge.bench import NUMBERS, Bench, dialogues
 from tests.judge.gateway import Gateway, completion, running_gateway
+from tests.judge_server import Behaviour, FaultKind, running
 
 pytestmark = pytest.mark.usefixtures("planted_key")
 

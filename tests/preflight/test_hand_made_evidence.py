@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import polars as pl
 import pytest
 
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_checks, judge_rows
+from rc1_lib.calibration.judged_rows import judge_checks, judge_rows, scoring
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.calibration.weights_file import WEIGHTS, note_refusal
@@ -50,15 +51,13 @@ def test_edited_ablation_fails_and_is_due_again(run: Run) -> None:
     assert is_due(run, "auto")
 
 
-@pytest.mark.parametrize("double", [True, None, "no"])
-def test_scores_of_a_test_double_are_marked_and_fail_in_prod(run: Run, double: Any) -> None:
+@pytest.mark.parametrize("models", [["rc1-test-double-1"], ["m-1", "rc1-test-double-2"], None, "m-1"])
+def test_made_up_scores_fail_in_prod(run: Run, models: Any) -> None:
     for path in (ablation(run), *run.workspace.path("reports").glob("calibration_report_*.json")):
         body = read_json(path)
-        write_json(path, {**body, "scoring": {**body["scoring"], "test_double": double}})
-    local = evaluate("weights", Evidence(run), 1)
-    assert "TEST DOUBLE: these scores are made up" in {check.name for check in local.checks}
+        write_json(path, {**body, "scoring": {**body["scoring"], "models": models}})
     prod = open_run(profile="prod", workspace=run.workspace.root)
-    assert "TEST DOUBLE: these scores are made up" in failures(prod, "weights")
+    assert "scores are made up" in failures(prod, "weights")
 
 
 @pytest.mark.parametrize("damage", [{"judge": "abc"}, {"old_weights": [1, 2]}, {"gate": 7}, {"scoring": []}])
@@ -97,8 +96,8 @@ def test_later_failed_calibration_makes_the_weights_stale(run: Run) -> None:
 
 def test_scores_of_two_model_versions_fail(run: Run, evidence: Evidence) -> None:
     judged = judge_rows(run, evidence.rows("shadow").head(2))
-    assert all(check.passed for check in judge_checks(run, judged.models, judged.test_double))
-    mixed: JudgedRows = replace(judged, models=("a-1", "a-2"))
-    failed = [check.name for check in judge_checks(run, mixed.models, mixed.test_double) if not check.passed]
+    assert all(check.passed for check in judge_checks(run, judged.models))
+    mixed = replace(judged, rows=judged.rows.with_columns(models=pl.lit(["a-1", "a-2"])))
+    failed = [check.name for check in judge_checks(run, mixed.models) if not check.passed]
     assert failed == ["model versions"]
-    assert mixed.summary()["models"] == ["a-1", "a-2"]
+    assert scoring(run, mixed)["models"] == ["a-1", "a-2"]

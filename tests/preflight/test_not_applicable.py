@@ -11,7 +11,6 @@ from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
-from rc1_lib.judge.calls import TEST_DOUBLE
 from rc1_lib.preflight.gate_list import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
 from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
@@ -77,11 +76,6 @@ def test_ticket_without_a_judge_lists_the_gates_that_do_not_apply(verified: Run,
     pool.write_bytes(body[:-2] + b" " + body[-2:])
     with pytest.raises(TicketError, match=r"rc1_seed\.jsonl"):
         verify_ticket(verified)
-
-
-def test_gates_without_scores_report_no_test_double(rounds: Rounds) -> None:
-    names = {check.name for one in rounds[1] for check in one.checks}
-    assert not [name for name in names if name.startswith(TEST_DOUBLE)]
 
 
 def test_exactly_the_gates_on_the_judged_score_do_not_apply(built: Run, verified: Run) -> None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.calibration.judged_rows import JudgedRows, judge_rows, with_reward
+from rc1_lib.calibration.judged_rows import judge_rows, scoring, with_reward
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.judge.results import Judged
 from rc1_lib.judge.rubric import DIMENSIONS as GRADED
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
@@ -279,24 +281,24 @@ def test_a_comparison_without_scores_raises_an_error() -> None:
 
 
 @pytest.fixture(scope="module")
-def shadow(built: Run) -> JudgedRows:
+def shadow(built: Run) -> Judged:
     """Thirty dialogues of the small pool's shadow set, judged."""
     return judge_rows(built, Evidence(built).rows("shadow").head(30))
 
 
-def test_missing_scores_and_unstable_dialogues_are_counted_and_listed(shadow: JudgedRows) -> None:
-    first, second = shadow.frame["id"][:2]
-    damaged = shadow.frame.with_columns(
+def test_missing_scores_and_unstable_dialogues_are_counted_and_listed(built: Run, shadow: Judged) -> None:
+    first, second = shadow.rows["id"][:2]
+    damaged = shadow.rows.with_columns(
         scored=pl.col("id") != first,
         reason=pl.when(pl.col("id") == first).then(pl.lit("no JSON in the reply")).otherwise("reason"),
         unstable=pl.col("id") == second,
     )
-    summary = JudgedRows(damaged, 29 / 30, shadow.judge, shadow.effort, shadow.test_double, shadow.models).summary()
+    summary = scoring(built, replace(shadow, rows=damaged))
     assert (summary["rows"], summary["coverage"]) == (30, 29 / 30)
     assert summary["unscored"] == [{"id": first, "reason": "no JSON in the reply"}]
     assert summary["unstable"] == [second]
     assert summary["judge"]["provider"] == "rubric"
-    assert shadow.summary()["unscored"] == shadow.summary()["unstable"] == []
+    assert scoring(built, shadow)["unscored"] == scoring(built, shadow)["unstable"] == []
 
 
 def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
@@ -315,16 +317,16 @@ def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
 
     gateway.replies = reply
     judged = judge_rows(run, Evidence(run).rows("shadow").head(3))
-    assert judged.frame["unstable"].to_list() == [True, False, False]
-    assert judged.frame["scored"].to_list() == [True, False, True]
-    assert judged.frame["weight"].to_list() == [run.config.reward.unstable_weight, 0.0, 1.0]
-    assert judged.frame["answered"].to_list() == [0.5, None, 0.1]
+    assert judged.rows["unstable"].to_list() == [True, False, False]
+    assert judged.rows["scored"].to_list() == [True, False, True]
+    assert judged.rows["weight"].to_list() == [run.config.reward.unstable_weight, 0.0, 1.0]
+    assert judged.rows["answered"].to_list() == [0.5, None, 0.1]
     assert judged.coverage == pytest.approx(2 / 3)
-    summary = judged.summary()
-    assert [lost["id"] for lost in summary["unscored"]] == [judged.frame["id"][1]]
+    summary = scoring(run, judged)
+    assert [lost["id"] for lost in summary["unscored"]] == [judged.rows["id"][1]]
     assert summary["unscored"][0]["reason"]
-    assert summary["unstable"] == [judged.frame["id"][0]]
-    rewarded = with_reward(run, judged.frame, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
+    assert summary["unstable"] == [judged.rows["id"][0]]
+    rewarded = with_reward(run, judged.rows, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
     assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
     found = compared(rewarded)
     assert (found.rows, found.weight) == (2, 1.0 + run.config.reward.unstable_weight)

@@ -31,8 +31,6 @@ from rc1_lib.judge.prompt import read_spec
 from rc1_lib.judge.results import JudgeStoppedError
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
-from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import episode_judge
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
@@ -40,6 +38,8 @@ from rc1_lib.workspace.file_hashes import sha256_file
 from tests.forks import Forks
 from tests.judge.bench import dialogues, overrides
 from tests.judge.gateway import Reply, completion, running_gateway
+from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.judge_server.behaviour import MODEL
 from tests.training.weighed import REPORT, WEIGHTS, weigh
 
 Tiny = Callable[..., Run]
@@ -123,7 +123,7 @@ def test_training_reward_equals_the_audited_reward_bit_for_bit(tiny: Tiny, pool:
     run = weigh(tiny("training.reward.judge=1", *alone))
     episodes = [played_episode(row, number) for number, row in enumerate(pool[:40])]
     rows = [as_row(row, one) for row, one in zip(pool, episodes, strict=False)]
-    audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).frame, WEIGHTS)
+    audited = with_reward(run, judge_rows(run, pl.DataFrame([*pool[40:60], *rows])).rows, WEIGHTS)
     found = EpisodeJudge(run).score([row["messages"] for row in [*pool[40:60], *rows]])
     assert list(found.values) == audited["main"].to_list()
     assert len(set(found.values)) > 8 and all(value is not None and 0 <= value <= 1 for value in found.values)

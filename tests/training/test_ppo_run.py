@@ -26,8 +26,6 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.run import Run
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
-from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training import usable
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.cap import PausedError
@@ -44,6 +42,8 @@ from rc1_lib.training.retrain import _put_back, reach
 from rc1_lib.training.run_paths import LEDGER, SFT, paths_of
 from tests.forks import Forks
 from tests.judge.bench import dialogues, overrides
+from tests.judge_server import Behaviour, FaultKind, running
+from tests.judge_server.behaviour import MODEL
 from tests.training.killed import until_done
 from tests.training.tiny_world import ENGINES, RUNS, SUPERVISED, tiny_run
 from tests.training.weighed import weigh

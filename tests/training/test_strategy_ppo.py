@@ -11,8 +11,6 @@ import pytest
 from rc1_lib.config.step_metrics import JUDGED, OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
-from rc1_lib.testing.judge_server.behaviour import MODEL
 from rc1_lib.training.api import Setup
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
@@ -21,6 +19,8 @@ from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_strategy
 from rc1_lib.training.strategies import PPO
 from tests.judge.bench import overrides
+from tests.judge_server import Behaviour, FaultKind, running
+from tests.judge_server.behaviour import MODEL
 from tests.training.toys import Scale
 from tests.training.weighed import weigh
 

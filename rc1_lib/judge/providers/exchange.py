@@ -21,7 +21,6 @@ from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import Endpoint, Redactor
 from rc1_lib.judge.providers.faults import Problem, read_problem, refused
 
-TEST_DOUBLE_HEADER = "x-rc1-test-double"
 _MOST = 4 * 2**20
 """Bytes of a body, unpacked: more than the longest reply, with its thoughts, has."""
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
@@ -177,7 +176,6 @@ class HttpProvider(ABC):
                 request_id=plain(answer.request_id),
                 reason=plain(answer.reason),
                 thoughts=plain(answer.thoughts),
-                test_double=TEST_DOUBLE_HEADER in received.headers,
             )
         raise self._bad_body(f"{why}: {received.body.decode(errors='replace')}")
 
@@ -200,7 +198,7 @@ class HttpProvider(ABC):
         return self._refused(response.status_code, headers, read_problem(_text(response)))
 
     def _refused(self, status: int, headers: Mapping[str, str], problem: Problem) -> CallFailedError:
-        return refused(status, headers, problem, self._config, self._endpoint, self._redactor)
+        return refused(status, headers, problem, self._endpoint, self._redactor)
 
     def _bad_body(self, why: str, status: int = 200) -> CallFailedError:
         return CallFailedError(

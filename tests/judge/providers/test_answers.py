@@ -13,11 +13,11 @@ import pytest
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome
+from rc1_lib.judge.calls import MADE_UP, Answer, Ask, AttemptOutcome
 from rc1_lib.judge.providers import LIVE, open_provider
 from rc1_lib.judge.reply import BadReplyError, read_answer
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, running
+from tests.judge_server import Behaviour, FaultKind, running
 
 Call = Callable[[JudgeConfig, Ask], Answer]
 Make = Callable[..., Any]
@@ -32,7 +32,6 @@ def test_a_reply_is_recorded_as_the_provider_reports_it(name: str, ask: Make, se
     assert set(json.loads(answer.text)) == {"reason", *DIMENSIONS}
     assert (answer.model, answer.finish, answer.billable) == ("rc1-test-double-7", "stop", True)
     assert answer.request_id
-    assert answer.test_double
     assert (answer.tokens_in, answer.tokens_out) == (stats.tokens_in, stats.tokens_out)
     assert stats.attempt_ids == ("attempt-9",)
     assert stats.billed_by_key == {"key-9": 1}
@@ -266,5 +265,5 @@ def test_gemini_ignores_the_replay_settings_of_the_environment(
     monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
     monkeypatch.setenv("GOOGLE_API_KEY", "another-key")
     with running(Behaviour(**QUICK, api_key="sk-planted-0123456789-abcdefghij")) as server:
-        assert call(settings("gemini", server), ask()).test_double
+        assert call(settings("gemini", server), ask()).model.startswith(MADE_UP)
     assert server.stats().answered == 1

@@ -10,7 +10,7 @@ import pytest
 
 from rc1_lib.judge.calls import AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import open_provider
-from rc1_lib.testing.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
 
 Make = Callable[..., Any]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from rc1_lib.judge.calls import AttemptOutcome
@@ -42,28 +44,6 @@ def test_retry_after_headers_are_read_in_seconds(headers: dict[str, str], second
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("Rate limit reached: Limit 10000, Used 9500. Please try again in 1m26.4s. Visit https://x.y/1.", 86.4),
-        ("Please try again in 250ms.", 0.25),
-        ("Please retry after 43 seconds. To increase your limit, see 17 pages.", 43.0),
-        ("Please retry in 34.074824224s.", 34.074824224),
-        ("Try again in 1 hour and 5 minutes", 3900.0),
-        ("Please wait 2 minutes before the next request", 120.0),
-        ("Your quota resets in 6m0s", 360.0),
-        ("请 30 秒后重试", 30.0),
-        ("Retry after 500 milliseconds", 0.5),
-        ("Try again later.", None),
-        ("Limit: 60 requests per 1 m", None),
-        ("Please retry; 3 of 5 slots are taken", None),
-    ],
-)
-def test_waits_in_an_error_message_are_read(text: str, seconds: float | None) -> None:
-    assert retry_after({}, Problem(text)) == (seconds if seconds is None else pytest.approx(seconds))
-    assert retry_after({"retry-after": "3"}, Problem(text)) == 3.0
-
-
-@pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({"x-ratelimit-reset-requests": "6m0s"}, 360.0),
@@ -77,10 +57,8 @@ def test_waits_in_an_error_message_are_read(text: str, seconds: float | None) ->
             1.5,
         ),
         ({"x-ratelimit-reset-requests": "8m", "x-ratelimit-remaining-requests": "17"}, None),
-        ({"ratelimit-reset": "7"}, 7.0),
-        ({"x-ratelimit-reset": str(int(NOW) + 1_000_000_000)}, 1e9),
-        ({"x-ratelimit-reset": "1700000000000", "date": "Tue, 14 Nov 2023 22:13:10 GMT"}, 10.0),
-        ({"anthropic-ratelimit-requests-reset": "1994-11-06T08:50:07Z"}, 30.0),
+        ({"x-ratelimit-reset": "1700000000000"}, None),
+        ({"x-ratelimit-reset-requests": "1h2m3.5s"}, 3723.5),
         ({"x-ratelimit-reset-tokens": "soon"}, None),
     ],
 )  # fmt: skip
@@ -114,6 +92,23 @@ def test_googles_retry_info_is_read(delay: object, seconds: float | None) -> Non
 )
 def test_messages_of_errors_are_read_from_every_form(body: str, message: str) -> None:
     assert read_problem(body).message == message
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (429, 429),
+        ("429", 429),
+        (503, 503),
+        ("overloaded", 429),
+        (1302, 429),
+        (200, None),
+        ("unknown", None),
+        (None, None),
+    ],
+)
+def test_a_status_or_code_inside_the_body_is_read(code: object, status: int | None) -> None:
+    assert read_problem(json.dumps({"error": {"message": "no", "code": code}})).status == status
 
 
 def test_an_error_without_codes_is_classified_by_its_status() -> None:

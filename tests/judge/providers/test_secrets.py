@@ -13,7 +13,7 @@ import pytest
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.judge.calls import Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import Redactor, endpoint_of, open_provider
-from rc1_lib.testing.judge_server import Behaviour, running
+from tests.judge_server import Behaviour, running
 
 Failed = Callable[[JudgeConfig, Ask], CallFailedError]
 Make = Callable[..., Any]

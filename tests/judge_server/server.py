@@ -24,14 +24,12 @@ from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
-from rc1_lib.testing.judge_server.manners import Manner, wait_of
-from rc1_lib.testing.judge_server.model import Prompt, Reply, fault_of, graded, latency_s, replied
-from rc1_lib.testing.judge_server.wires import BadRequestError, Gemini, Marks, OpenAI, Wire
+from tests.judge_server.behaviour import Behaviour, FaultKind
+from tests.judge_server.manners import Manner, wait_of
+from tests.judge_server.model import Prompt, Reply, fault_of, graded, latency_s, replied
+from tests.judge_server.wires import BadRequestError, Gemini, Marks, OpenAI, Wire
 
 HOST = "127.0.0.1"
-MARK = ("X-RC1-Test-Double", "1")
-"""The header that marks every response."""
 _OPENAI, _GEMINI = OpenAI(), Gemini()
 _SERVER_ERRORS = (500, 502, 503)
 _DRIP_S = 0.05
@@ -257,8 +255,8 @@ class _Work:
             if wait is not None:
                 response.headers["Retry-After"] = wait
             return response
-        hint, headers = wait_of(self.behaviour.manners, wait)
-        response = self.wire.error(429, _LIMITED + hint, wait if "Retry-After" in headers else None)
+        headers = wait_of(self.behaviour.manners, wait)
+        response = self.wire.error(429, _LIMITED, wait if "Retry-After" in headers else None)
         response.headers.update(headers)
         return response
 
@@ -353,7 +351,7 @@ def running(behaviour: Behaviour | None = None, *, port: int = 0) -> Iterator[Ju
     loop = asyncio.new_event_loop()
     config = uvicorn.Config(
         _app(judge), http=_protocol(judge), ws="none", lifespan="off", log_config=None, log_level="critical",
-        access_log=False, server_header=False, headers=[MARK], timeout_keep_alive=_KEPT_ALIVE_S,
+        access_log=False, server_header=False, timeout_keep_alive=_KEPT_ALIVE_S,
         timeout_graceful_shutdown=0,
     )  # fmt: skip
     server = uvicorn.Server(config)

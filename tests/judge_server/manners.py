@@ -26,8 +26,6 @@ class Manner(StrEnum):
     """400 for `tools`."""
     NO_SYSTEM = "no_system"
     """400 for a system message."""
-    WAIT_IN_WORDS = "wait_in_words"
-    """A 429 says how long to wait only in its message."""
     WAIT_IN_RESET = "wait_in_reset"
     """A 429 says how long to wait only in `x-ratelimit-reset-requests`."""
     WAIT_IN_MS = "wait_in_ms"
@@ -130,17 +128,13 @@ def message_of(manners: Collection[Manner], text: str, thoughts: str, decoy: str
     return message
 
 
-def wait_of(manners: Collection[Manner], wait: float) -> tuple[str, dict[str, str]]:
-    """Return the addition to a 429's message, and its headers, that ask to wait for `wait` seconds."""
-    if Manner.WAIT_IN_WORDS in manners:
-        minutes, rest = divmod(wait, 60)
-        duration = f"{minutes:.0f}m{rest:g}s" if minutes else f"{1000 * wait:g}ms" if wait < 1 else f"{wait:g}s"
-        return f" Please try again in {duration}.", {}
+def wait_of(manners: Collection[Manner], wait: float) -> dict[str, str]:
+    """Return the headers of a 429 that ask to wait for `wait` seconds."""
     if Manner.WAIT_IN_RESET in manners:
-        return "", {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": f"{wait:g}s"}
+        return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": f"{wait:g}s"}
     if Manner.WAIT_IN_MS in manners:
-        return "", {"retry-after-ms": f"{1000 * wait:g}"}
-    return "", {"Retry-After": f"{wait:.15g}"}
+        return {"retry-after-ms": f"{1000 * wait:g}"}
+    return {"Retry-After": f"{wait:.15g}"}
 
 
 def tool_asked(body: Mapping[str, Any]) -> Any:

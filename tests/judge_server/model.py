@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal
 
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
+from tests.judge_server.behaviour import Behaviour, FaultKind
 
 REFUSED = "I'm sorry, but I can't help with that request."
 _FENCED = re.compile(r"<dialogue-(?P<nonce>[0-9a-f]{16})>(?P<dialogue>.*?)</dialogue-(?P=nonce)>", re.S)

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
-from rc1_lib.testing.judge_server.manners import Manner, message_of, tool_asked, unfit
-from rc1_lib.testing.judge_server.model import REFUSED, Prompt, Reply
+from tests.judge_server.manners import Manner, message_of, tool_asked, unfit
+from tests.judge_server.model import REFUSED, Prompt, Reply
 
 FINGERPRINT = "rc1-test-double"
 """`system_fingerprint` of every reply."""

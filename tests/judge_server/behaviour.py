@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Literal
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.judge.calls import MODEL_PREFIX
-from rc1_lib.testing.judge_server.manners import Manner
+from rc1_lib.judge.calls import MADE_UP
+from tests.judge_server.manners import Manner
 
 MODEL = "rc1-test-double-1"
 """The default model version in replies. Every version starts with `rc1-test-double`."""
@@ -108,9 +108,9 @@ class Behaviour:
         Raises:
             ConfigError: for a model that could pass for a real one, or numbers out of range.
         """
-        if not self.model.startswith(MODEL_PREFIX):
+        if not self.model.startswith(MADE_UP):
             raise ConfigError(
-                f"the test double's model is '{self.model}', expected a name that starts with '{MODEL_PREFIX}', so "
+                f"the test double's model is '{self.model}', expected a name that starts with '{MADE_UP}', so "
                 "that its scores cannot pass for real ones"
             )
         rates = list(self.faults.values())

@@ -1,7 +1,0 @@
-"""A test double of a judge: a local server with OpenAI's and Gemini's protocols, made-up scores, faults on demand."""
-
-from rc1_lib.testing.judge_server.behaviour import Behaviour, FaultKind
-from rc1_lib.testing.judge_server.manners import Manner
-from rc1_lib.testing.judge_server.server import JudgeServer, Stats, running
-
-__all__ = ["Behaviour", "FaultKind", "JudgeServer", "Manner", "Stats", "running"]
