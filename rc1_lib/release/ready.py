@@ -14,11 +14,10 @@ from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import GateResult, Status
-from rc1_lib.release.report.shapes import RELEASED, TRAINING, check_shape
 from rc1_lib.release.verifier import fault_of_name
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import read_verified
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, in_form, read_json
 
 _AGAIN = "train again: rc1 train"
 
@@ -92,16 +91,17 @@ def _read(path: Path, missing: str) -> Any:
 def _training(run: Run) -> dict[str, Any]:
     path = run.workspace.path(TRAINING_REPORT)
     body = _read(path, "so nothing was trained; run `rc1 train`")
-    check_shape(TRAINING, body, path)
+    with in_form(path):
+        seeds = [(int(one["seed"]), str(one["checkpoint"]), str(one["sha256"])) for one in body["runs"] or ()]
     if body.get("config_sha256") != run.config_sha256:
         raise RC1Error(
             f"no release: {path}: belongs to another configuration; give the training's own flags, or {_AGAIN} "
             f"--start-over"
         )
-    if not body.get("runs") or body.get("evaluation") is None:
+    if not seeds or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
-    for one in body["runs"]:
-        if fault := fault_of_name(one["checkpoint"]):
+    for _, checkpoint, _ in seeds:
+        if fault := fault_of_name(checkpoint):
             raise RC1Error(f"no release: {path}: names a checkpoint whose path {fault}; restore it, or {_AGAIN}")
     return dict(body)
 
@@ -112,11 +112,17 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
         why = NOT_OURS.get(state, f"it is {state.value}")
         raise RC1Error(f"no release: {_name(run)}: {why}; {_AGAIN}")
     body = _read(path, _AGAIN)
-    check_shape(RELEASED, body, path)
+    with in_form(path):
+        named = [body[name] for name in ("key", "before", "after")]
+        named += [body["episodes"]["path"], *body["plots"].values(), *body["checkpoints"].values()]
+        if not all(isinstance(one, str) for one in named):
+            raise TypeError("a name is not text")
+        tasks = body["modes"]["sampled"]["by"]["task"]
+        asking = [task for task, found in tasks.items() if _needs_asking(found)]
+        verdict = GateResult.from_report(body["gate"])
     if path.stem != f"{KIND}_{body['key']}":
         raise RC1Error(f"no release: {path}: contains the evaluation {body['key']}, which has another name; {_AGAIN}")
-    tasks = body["modes"]["sampled"]["by"]["task"]
-    gate = _judged(path, body["gate"], [task for task, found in tasks.items() if _needs_asking(found)])
+    gate = _judged(path, verdict, asking)
     if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
         failed = [check.name for check in gate.failures]
         raise RC1Error(
@@ -131,9 +137,8 @@ def _needs_asking(compared: Mapping[str, Any]) -> bool:
     return compared["before"]["right_needed"].get("value") is not None
 
 
-def _judged(path: Path, gate: Mapping[str, Any], tasks: Iterable[str]) -> GateResult:
-    """Return the evaluation's verdict; every comparison is computed again, and none may be missing, of `tasks` too."""
-    found = GateResult.from_report(gate)
+def _judged(path: Path, found: GateResult, tasks: Iterable[str]) -> GateResult:
+    """Return the evaluation's verdict; no comparison may be missing, of `tasks` too."""
     lacking = sorted({PROMPTS, *CHECK_OF.values(), *map(task_check, tasks)} - {check.name for check in found.checks})
     if found.name != GATE or lacking:
         said = f"the checks {', '.join(lacking)} are missing" if lacking else f"its gate is {found.name}"
