@@ -113,15 +113,17 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
         raise RC1Error(f"no release: {_name(run)}: {why}; {_AGAIN}")
     body = _read(path, _AGAIN)
     with in_form(path):
-        named = [body[name] for name in ("key", "before", "after")]
-        named += [body["episodes"]["path"], *body["plots"].values(), *body["checkpoints"].values()]
-        if not all(isinstance(one, str) for one in named):
-            raise TypeError("a name is not text")
+        key, *_ = [body[name] for name in ("key", "before", "after")]
+        for name in ("episodes", "plots", "checkpoints"):
+            if not isinstance(body[name], dict):
+                raise TypeError(f"{name}: found {type(body[name]).__name__}, expected an object")
+        if not all(isinstance(one, str) for one in (body["episodes"]["path"], *body["plots"].values())):
+            raise TypeError("episodes, plots: a path is not text")
         tasks = body["modes"]["sampled"]["by"]["task"]
         asking = [task for task, found in tasks.items() if _needs_asking(found)]
         verdict = GateResult.from_report(body["gate"])
-    if path.stem != f"{KIND}_{body['key']}":
-        raise RC1Error(f"no release: {path}: contains the evaluation {body['key']}, which has another name; {_AGAIN}")
+    if path.stem != f"{KIND}_{key}":
+        raise RC1Error(f"no release: {path}: contains the evaluation {key}, which has another name; {_AGAIN}")
     gate = _judged(path, verdict, asking)
     if body.get("pass") is not True or training.get("pass") is not True or gate.status is not Status.PASSED:
         failed = [check.name for check in gate.failures]

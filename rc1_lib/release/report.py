@@ -293,7 +293,7 @@ def _reward(run: Run, rounds: Sequence[_Round]) -> _Section:
             section.pictures += _pictures(run, body)
             if scoring := body.get("scoring"):
                 models = ", ".join(scoring["models"]) + (" (A TEST DOUBLE)" if scoring.get("test_double") else "")
-                counts = (f"{scoring[key]:,.0f}" for key in ("rows", "calls", "replayed"))
+                counts = [f"{scoring[key]:,.0f}" for key in ("rows", "calls", "replayed")]
                 share, unstable = f"{100 * scoring['coverage']:.1f} %", str(len(scoring["unstable"]))
                 costs.append((name, models, *counts, share, unstable, f"${scoring['usd']:,.2f}"))
     section.files += reports

@@ -132,10 +132,10 @@ FORGERIES: tuple[tuple[str, Callable[[Any], object], str], ...] = (
     ("missing check", lambda body: body["gate"]["checks"].pop(0), "checks held-out prompts of a seed"),
     ("missing check of a task", drop_check_of_a_task, "checks gsm8k: success and right answers"),
     ("another gate", lambda body: body["gate"].update(name="git"), "gate is git"),
-    ("gate without checks", lambda body: body["gate"].update(checks=[], evidence=None), "gate: is not a verdict"),
+    ("gate without checks", lambda body: body["gate"].update(checks=[], evidence=None), "does not have the form"),
     ("pass as a number", lambda body: body.update({"pass": 7}), "ppo_eval failed"),
     ("another key", lambda body: body.update(key="../../etc/x"), "another name"),
-    ("missing checkpoints", lambda body: body.pop("checkpoints"), "checkpoints: "),
+    ("missing checkpoints", lambda body: body.pop("checkpoints"), "'checkpoints' is missing"),
     ("episodes as a list", lambda body: body.update(episodes=[]), "episodes: "),
 )  # fmt: skip
 
