@@ -10,7 +10,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.release import verifier
 from rc1_lib.release.package import Package, read_key, write_package
 from rc1_lib.release.ready import Ready, check_ready
-from rc1_lib.release.report.page import Page, write_page
+from rc1_lib.release.report import Page, write_page
 from rc1_lib.run import Run
 from tasks.endings import refusable, retried
 
@@ -40,7 +40,7 @@ def ready(run: Run) -> Ready:
 @refusable
 def package(holding: Ready, page: Page, sign: Path | None) -> Package:
     """Write the archive, signed if a key is named."""
-    return write_package(holding, None if sign is None else read_key(sign), (page.path, *page.slides))
+    return write_package(holding, None if sign is None else read_key(sign), (page.path,))
 
 
 @retried(name="verify package")

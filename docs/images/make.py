@@ -37,7 +37,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.plots import reward as plots
 from rc1_lib.plots.evaluation import asking
 from rc1_lib.plots.training import curves, read_metrics
-from rc1_lib.release.report.page import write_page
+from rc1_lib.release.report import write_page
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json
 

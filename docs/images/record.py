@@ -16,13 +16,9 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent
 RECORD = FOLDER / "pictures.json"
 
-_REPORT = "rc1_lib/release/report"
 _PLOTS = "rc1_lib/plots"
 DRAWN_BY: Mapping[str, Sequence[str]] = {
-    "report.png": [
-        f"{_REPORT}/{name}"
-        for name in ("frame.html.j2", "html.py", "gates.py", "page.css", "page.html.j2", "page.py", "policy.py")
-    ],
+    "report.png": ["rc1_lib/release/report.py", "rc1_lib/release/report.html.j2"],
     "asking.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/evaluation.py"],
     "calibration.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/reward.py"],
     "training.png": [f"{_PLOTS}/canvas.py", f"{_PLOTS}/training.py"],

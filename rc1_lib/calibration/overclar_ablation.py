@@ -16,9 +16,8 @@ from rc1_lib.calibration.judged_rows import (
 )
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
-from rc1_lib.gate_report import PLOTS, GateReport, write_report
+from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.gates.overclar_ablation import ablation_gate
-from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.pool.takes import by_prompt
@@ -67,13 +66,7 @@ def overclar_ablation(
         "scoring": scoring(run, judged) if judged else None,
         **ablated.to_dict(),
     }
-    counts = ablated.counts
-    shown = f"n = {counts.prompts:,} prompts, {counts.dialogues:,} dialogues about them"
-    file = f"{PLOTS}/overclar_ablation_{key}.png"
-    plots.ablation(run.workspace.path(file), ablated.to_dict()["figures"], caption=shown)
-    return write_report(
-        run, report_path(ABLATION.name, key), gate, body, {"over-clarification penalty": file}, ABLATION.name
-    )
+    return write_report(run, report_path(ABLATION.name, key), gate, body, {}, ABLATION.name)
 
 
 def ablation_verdict(run: Run) -> GateResult:

@@ -124,7 +124,6 @@ def _rows_path(tag: str) -> str:
 def _pictures(tag: str) -> dict[str, str]:
     return {
         "reliability": f"{PLOTS}/shadow_{tag}_reliability.png",
-        "ranks by old score and new reward": f"{PLOTS}/shadow_{tag}_ranks.png",
         "by difficulty": f"{PLOTS}/shadow_{tag}_difficulty.png",
     }
 
@@ -132,15 +131,7 @@ def _pictures(tag: str) -> dict[str, str]:
 def _draw(run: Run, tag: str, frame: pl.DataFrame, compared: Comparison) -> dict[str, str]:
     known = frame.filter(pl.col("reward").is_not_null())
     files = _pictures(tag)
-    reliability, ranks, buckets = (run.workspace.path(file) for file in files.values())
+    reliability, buckets = (run.workspace.path(file) for file in files.values())
     plots.reliability(reliability, known, {"old score": "old", "new reward": "reward"}, outcome="solved")
-    plots.rank_scatter(
-        ranks,
-        known["old"].to_numpy(),
-        known["reward"].to_numpy(),
-        known["solved"].to_numpy(),
-        caption=f"Spearman {compared.figures['spearman'].value:.2f}, "
-        f"top-10 % overlap {compared.figures['top10_overlap'].value:.2f}",
-    )
     plots.by_bucket(buckets, compared.split["difficulty"])
     return files

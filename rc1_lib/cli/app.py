@@ -107,7 +107,6 @@ for _panel, _commands in {
     ),
     "The judge": (
         ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
-        ("judge-cost", plan.judge_cost, "rc1 judge-cost --set judge.provider=gemini --set judge.model=NAME"),
         ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
         ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
         ("judge-drift", judge.judge_drift, "rc1 judge-drift"),

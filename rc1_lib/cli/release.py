@@ -22,16 +22,16 @@ _WORLD = "outputs/rc1_world"
 
 
 def report(session: Session, seed: Seed = None) -> int:
-    """Write one page about a run, passed or failed; it names the file that each number comes from.
+    """Write one page about a run, passed or failed.
 
     It needs no ticket. The page of a failed run says FAILED at the top. The same files give the same page.
     """
-    from rc1_lib.release.report.page import write_page
+    from rc1_lib.release.report import write_page
 
     run = session.open({"pool.seed": seed})
     page = write_page(run)
     session.show(*(f"failed: {reason}" for reason in page.failed))
-    session.show(f"SHA-256 {page.sha256}", f"{len(page.slides)} pictures next to it")
+    session.show(f"SHA-256 {page.sha256}")
     place, count = run.workspace.path(page.path), len(page.failed)
     if page.failed:
         words = f"report of a run that failed, for {count} reason{'s' if count > 1 else ''}"
@@ -54,13 +54,13 @@ def release(
     """
     from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
-    from rc1_lib.release.report.page import write_page
+    from rc1_lib.release.report import write_page
 
     run = session.open({"pool.seed": seed})
     key = None if sign is None else read_key(sign)
     ready = check_ready(run)
     page = write_page(run)
-    package = write_package(ready, key, (page.path, *page.slides))
+    package = write_package(ready, key, (page.path,))
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")

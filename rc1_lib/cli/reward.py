@@ -196,9 +196,7 @@ def shadow_run(
             weights = read_weights(run, dimensions(run))  # before anything is written or paid for
         except NoWeightsError:
             weights = dict(run.config.reward.old_weights)
-            session.show(
-                "there are no weights yet: the new reward weighs like the old score (rc1 weight-calib)"
-            )
+            session.show("there are no weights yet: the new reward weighs like the old score (rc1 weight-calib)")
     document = _materialise(session, run, copy, rebuild, in_place=materialize is None)
     if not compares:
         session.document(document)

@@ -48,7 +48,7 @@ def init(
 
 
 def doctor(session: Session, seed: Seed = None) -> int:
-    """Check the machine before a training: ticket, base model, keys, servers, disk, memory. Writes nothing.
+    """Make the checks of a training before it: ticket, base, rows, judge, servers, disk, memory. Writes nothing.
 
     Give the flags of the training.
     """

@@ -16,7 +16,6 @@ from rc1_lib.records import Check
 
 if TYPE_CHECKING:
     from rc1_lib.evaluation.tables import Rows
-    from rc1_lib.forecast.estimate import Estimate
 
 _MANY = 1e7
 _MARKS = {
@@ -52,13 +51,6 @@ def table(
 def of_rows(rows: Rows) -> Table:
     """Return an evaluation's table: text in the first column, numbers in the others."""
     return table(rows.title, rows.head, rows.rows, rows.head[1:])
-
-
-def estimate(one: Estimate) -> str:
-    """Return a figure, and its interval if it has one, with three digits or in thousands."""
-    if one.low == one.high:
-        return rounded(one.value)
-    return f"{rounded(one.value)} [{rounded(one.low)}, {rounded(one.high)}]"
 
 
 def rounded(value: float) -> str:

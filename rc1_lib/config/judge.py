@@ -157,8 +157,8 @@ class Judge(Section):
     limits: JudgeLimits
     prices: Prices
     ask_above_usd: Annotated[float, Field(ge=0)] | None
-    """If the judge of a preflight, calibration or training may cost more USD than this, by the upper end of `rc1
-    judge-cost`, the user must confirm at a terminal; without a terminal it is an error. null: never ask."""
+    """If the judge of a preflight, calibration or training may cost more USD than this, the user must confirm at a
+    terminal; without a terminal it is an error. null: never ask."""
     budget: Budget
     baseline: JudgeBaseline
 

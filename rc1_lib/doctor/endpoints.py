@@ -1,55 +1,37 @@
-"""Checks that the servers of judge, Prefect and vLLM are reachable. It sends them nothing of a run."""
+"""Checks that the servers of judge and vLLM are reachable. It sends them nothing of a run."""
 
 from __future__ import annotations
 
 import asyncio
 import http.client
-import os
 import urllib.error
 import urllib.request
 from dataclasses import replace
 
-from rc1_lib.config.addresses import KEY_VARIABLE, VLLM_KEY, read_address
-from rc1_lib.doctor.base_files import read_base
+from rc1_lib.config.addresses import VLLM_KEY, read_address
+from rc1_lib.doctor.base import base_config, base_folder
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE, address_of
-from rc1_lib.preflight.ticket_key import ticket_key
-from rc1_lib.run import TICKET_KEY, Run
+from rc1_lib.run import Run
 from rc1_lib.training.run_paths import SFT
 
 _TIMEOUT_S = 3.0
-_PREFECT = "PREFECT_API_URL"
-_WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
 _SECRET = "rc1-scorer-api-key"
 
 
-def look_at_keys(run: Run) -> Finding:
-    """Whether the environment has the keys that this run needs; names them, never shows them.
-
-    Secrets in Prefect blocks are not read: this process does not need them.
-    """
-    there = [name for name in (KEY_VARIABLE, TICKET_KEY, _WEBHOOK) if os.environ.get(name)]
-    found = f"set: {', '.join(there) or 'none'}; needed by the judge {run.config.judge.provider}: "
-    try:
-        ticket_key(run)
-    except RC1Error as error:
-        return Finding(f"set: {', '.join(there)}", str(error))
+def look_at_judge(run: Run) -> Finding:
+    """Whether the judge may be called, with a key of this environment, and its server answers."""
+    judge = run.config.judge
     try:
         check_judge(run)
     except RC1Error as error:
         return Finding(
-            f"{found}what is missing from this environment",
+            f"{judge.provider}: it cannot be called from this environment",
             f"{error} A flow without a key uses the Prefect secret {_SECRET}. If you keep the key there, ignore "
             f"this: the doctor only reads the environment and asks no server",
         )
-    return Finding(f"{found}{'nothing more' if run.config.judge.provider in LIVE else 'none'}")
-
-
-def look_at_judge(run: Run) -> Finding:
-    """Whether the judge's server answers."""
-    judge = run.config.judge
     if judge.provider not in LIVE:
         return Finding(f"none: {judge.provider} runs in this process")
     address = address_of(judge.provider, judge.base_url)
@@ -61,17 +43,6 @@ def look_at_judge(run: Run) -> Finding:
         f"{judge.provider} at {host}: {why}",
         "start the server, correct judge.base_url (SCORER_BASE_URL), or allow this machine to connect",
     )
-
-
-def look_at_prefect(_: Run) -> Finding:
-    """Whether the Prefect server for deployments answers."""
-    named = os.environ.get(_PREFECT, "")
-    if not named:
-        return Finding(f"{_PREFECT} is not set: commands start their own server if none serves the workspace")
-    why = unreachable(f"{named.rstrip('/')}/health")
-    if not why:
-        return Finding(f"the server of {_PREFECT} answers")
-    return Finding(f"the server of {_PREFECT}: {why}", f"start it (make serve), or unset {_PREFECT}")
 
 
 def look_at_vllm(run: Run) -> Finding:
@@ -99,8 +70,7 @@ def look_at_vllm(run: Run) -> Finding:
             str(error).removesuffix(f". {GO_ON}"),
             f"start it (docs/how-to/vllm.md), correct training.vllm.base_url, or set {VLLM_KEY} if it requires a key",
         )
-    found = read_base(run)
-    base, longest = found.folder, longest_dialogue(training, found.configuration())
+    base, longest = base_folder(run), longest_dialogue(training, base_config(run))
     faults = []
     if served.context < longest:
         faults.append(

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from rc1_lib.doctor.disk import look_at_disk
-from rc1_lib.doctor.endpoints import look_at_judge, look_at_keys, look_at_prefect, look_at_vllm
+from rc1_lib.doctor.endpoints import look_at_judge, look_at_vllm
 from rc1_lib.doctor.finding import Finding, Look
-from rc1_lib.doctor.machine import (
-    look_at_engine,
-    look_at_environment,
-    look_at_folders,
-    look_at_memory,
-    look_at_versions,
+from rc1_lib.doctor.machine import look_at_disk, look_at_engine, look_at_environment, look_at_memory
+from rc1_lib.doctor.start import (
+    look_at_base,
+    look_at_chat_contract,
+    look_at_learnability,
+    look_at_resume,
+    look_at_rows,
+    look_at_ticket,
 )
-from rc1_lib.doctor.signatures import look_at_signatures
-from rc1_lib.doctor.start import look_at_base, look_at_chat_contract, look_at_resume, look_at_ticket
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
@@ -25,18 +24,15 @@ NOT_CHECKED = "not checked"
 """Found by a check that another one's failure prevents."""
 LOOKS: Mapping[str, Look] = MappingProxyType(
     {
-        "versions": look_at_versions,
         "environment": look_at_environment,
-        "folders": look_at_folders,
         "ticket": look_at_ticket,
         "base": look_at_base,
-        "signatures": look_at_signatures,
         "engine": look_at_engine,
         "chat_contract": look_at_chat_contract,
-        "keys": look_at_keys,
         "judge": look_at_judge,
-        "prefect": look_at_prefect,
         "vllm": look_at_vllm,
+        "rows": look_at_rows,
+        "learnability": look_at_learnability,
         "resume": look_at_resume,
         "disk": look_at_disk,
         "memory": look_at_memory,

@@ -1,4 +1,4 @@
-"""What a training would start from: its ticket, its base, and the checkpoint to resume."""
+"""What a training would start from: its ticket, base, rows and checkpoint, and whether it can learn."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from rc1_lib.doctor.base_files import read_base
+from rc1_lib.difficulty.derived import BALANCED, METRICS
+from rc1_lib.doctor.base import base_config, base_folder
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.workspace.artifacts import in_form, read_json
 
 
 def look_at_ticket(run: Run) -> Finding:
@@ -21,9 +23,8 @@ def look_at_ticket(run: Run) -> Finding:
 
 
 def look_at_base(run: Run) -> Finding:
-    """Whether the base exists and is complete."""
-    base = read_base(run)
-    return Finding(f"{run.config.base_model}: {base.parameters:,} parameters in {len(base.shapes)} weights, complete")
+    """Whether the base is on this machine; the ticket compares its bytes."""
+    return Finding(f"{run.config.base_model}: {base_config(run).model_type}, in {base_folder(run)}")
 
 
 def look_at_chat_contract(run: Run) -> Finding:
@@ -33,11 +34,39 @@ def look_at_chat_contract(run: Run) -> Finding:
     from rc1_lib.training.chat_format import format_of
     from rc1_lib.training.models import model_section
 
-    base = read_base(run)
-    tokenizer = load_tokenizer(model_section(run.config, str(base.folder.absolute())))
-    ends = end_ids(str(base.folder.absolute()), base.configuration())
+    folder = str(base_folder(run).absolute())
+    tokenizer = load_tokenizer(model_section(run.config, folder))
+    ends = end_ids(folder, base_config(run))
     found = check_chat_contract(format_of(tokenizer, run.config.training), run.config, ends)
     return Finding(f"{', '.join(CHECKS)}: as sampled{f'; {found}' if found else ''}")
+
+
+def look_at_rows(run: Run) -> Finding:
+    """Whether there are rows to train and to evaluate on."""
+    from rc1_lib.forecast.too_few import shortages
+
+    if not (METRICS.path(run).is_file() and BALANCED.path(run).is_file()):
+        return Finding("there is no balanced pool", "build it: rc1 preflight")
+    lacking = "; ".join(filter(None, shortages(run)))
+    if lacking:
+        return Finding(lacking, "raise pool.n or training.max_tokens, and run the preflight again")
+    return Finding("every bucket has rows to train on; enough prompts are held out")
+
+
+def look_at_learnability(run: Run) -> Finding:
+    """What the last check of learnability with this configuration found; it plays, so the doctor does not repeat it."""
+    from rc1_lib.forecast.learnability import REPORT, START_REPORT
+
+    for name in (REPORT, START_REPORT):
+        if (path := run.workspace.path(name)).is_file():
+            with in_form(path):
+                report = read_json(path)
+                if report["config_sha256"] != run.config_sha256:
+                    continue
+                if report["pass"] is not True:
+                    return Finding(f"{name}: it failed", "do what its checks say, then repeat it: rc1 learnability")
+                return Finding(f"{name}: it passed")
+    return Finding("not tried with this configuration: rc1 learnability plays prompts, as training does at its start")
 
 
 def look_at_resume(run: Run) -> Finding:

@@ -1,4 +1,4 @@
-"""Values with intervals, and arithmetic with them."""
+"""Values with intervals."""
 
 from __future__ import annotations
 
@@ -18,19 +18,6 @@ class Estimate:
     value: float
     low: float
     high: float
-
-    def __mul__(self, factor: float | Estimate) -> Estimate:
-        """Multiply; for two estimates the ends are multiplied, which makes the interval too wide rather than narrow."""
-        if isinstance(factor, Estimate):
-            return Estimate(self.value * factor.value, self.low * factor.low, self.high * factor.high)
-        return Estimate(self.value * factor, self.low * factor, self.high * factor)
-
-    def __add__(self, other: Estimate) -> Estimate:
-        """Add; the ends are added, which makes the interval too wide rather than too narrow."""
-        return Estimate(self.value + other.value, self.low + other.low, self.high + other.high)
-
-
-NOTHING = Estimate(0.0, 0.0, 0.0)
 
 
 def exactly(value: float) -> Estimate:

@@ -1,8 +1,8 @@
-"""Estimate what the judge will cost before it is asked: calls by stage, tokens, and USD with an interval.
+"""What the judge will cost before it is asked: calls times tokens times price.
 
-Calls are counted without retries: one for each reply that no store has yet, and equal dialogues count once. Tokens are
-the bytes of the actual requests times the tokens per byte. That rate and the length of a reply are measured on the
-configured judge's replies in the usage log (`rc1 probe-scorer` writes some); without any, bounds are used.
+Calls are counted without retries: one for each reply that no store has yet, and equal dialogues count once. The tokens
+of a call are the mean of the configured judge's replies in the usage log (`rc1 probe-scorer` writes some); without any
+they are the most that it can read and write.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from statistics import fmean
 
-import orjson
 import polars as pl
 
 from rc1_lib.calibration.reward_hacking import attack_store, attacked_rows, first_of_each_task, library
@@ -22,14 +21,11 @@ from rc1_lib.config.judge import Prices
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read, prices_of
 from rc1_lib.judge.calls import ANSWERED
 from rc1_lib.judge.judge import open_judge, open_store
-from rc1_lib.judge.maintenance import as_asked
 from rc1_lib.judge.prompt import dialogue_sha256, read_spec, write_ask
 from rc1_lib.judge.providers import LIVE, endpoint, model_asked, whom
-from rc1_lib.judge.reply import REASON
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
@@ -40,11 +36,8 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState
 
 _LAST, _FEWEST = 2000, 2
-"""Most replies of the usage log to measure, and fewest dialogues that they must be about."""
+"""Most and fewest replies of the usage log that tell the tokens of a call."""
 _TRAINING = "training"
-_TOKENS_A_BYTE = Estimate(1 / 3.6, 1 / 5, 1 / FEWEST_BYTES_A_TOKEN)
-"""Tokens per byte of English and Chinese text with any tokenizer (docs/judge-costs.md); the budget uses the upper
-end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +62,17 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRates:
-    """How a model counts tokens.
+class Tokens:
+    """The tokens of a call.
 
     Attributes:
-        of_a_byte: tokens read per byte of a request.
-        of_a_reply: tokens written per reply, including thinking.
-        measured: number of replies on which both were measured; 0 if they are bounds.
+        read: tokens that the model reads; None if no replies were measured.
+        written: tokens that it writes, including thinking; if no replies were measured, the most that it may.
+        measured: number of replies that were measured.
     """
 
-    of_a_byte: Estimate
-    of_a_reply: Estimate
+    read: float | None
+    written: float
     measured: int
 
 
@@ -89,9 +82,9 @@ class Cost:
 
     calls: int
     stored: int
-    tokens_in: Estimate
-    tokens_out: Estimate
-    usd: Estimate | None
+    tokens_in: float
+    tokens_out: float
+    usd: float | None
 
 
 def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -107,7 +100,7 @@ def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def preflight_stages(
-    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True, fresh: bool = False
+    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True
 ) -> list[Stage]:
     """Return what a preflight, or a calibration (no rounds), will ask the judge for.
 
@@ -118,7 +111,6 @@ def preflight_stages(
         data: the result of `shadow_and_takes`.
         rounds: number of rounds that follow.
         calibrates: whether the calibration's stages may run.
-        fresh: whether to count as if nothing were stored.
 
     Raises:
         RC1Error: when the balanced pool cannot be read, or an attack cannot be played.
@@ -126,7 +118,7 @@ def preflight_stages(
     if not run.config.pays_judged_score:
         return []
     shadow, takes = data
-    own, separate = _Requests(run, None, fresh=fresh), _Requests(run, attack_store(run), fresh=fresh)
+    own, separate = _Requests(run, None), _Requests(run, attack_store(run))
     found = []
     if calibrates:
         found.append(own.stage("shadow_baseline", shadow["messages"]))
@@ -153,66 +145,49 @@ def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool
     """Return the most that a training of `seeds` runs will ask for, if its episodes are as long as the `takes`."""
     if not run.config.training.pays_judge:
         return []
-    asked = round(training_replies(run, exactly(run.config.batch_size)).value / run.config.judge.samples)
+    asked = training_replies(run, run.config.batch_size) // run.config.judge.samples
     found = [_unknown(run, _TRAINING, asked * seeds, takes)]
     if evaluate:
         found.append(_unknown(run, "evaluation", run.config.training.held_out.judged_episodes(seeds), takes))
     return found
 
 
-def training_replies(run: Run, dialogues: Estimate) -> Estimate:
+def training_replies(run: Run, dialogues: float) -> int:
     """Return the replies in one seed's training, given its distinct dialogues per step; includes all baselines."""
     steps, judge = run.config.steps, run.config.judge
     segments = math.ceil(steps / run.config.training.segment_steps)
-    return (dialogues * steps + exactly(segments * judge.baseline.n)) * judge.samples
+    return round((dialogues * steps + segments * judge.baseline.n) * judge.samples)
 
 
-def token_rates(run: Run, *, measured: bool = True) -> TokenRates:
-    """Return how the configured judge counts tokens, measured on its replies in the usage log.
+def tokens_of(run: Run, where: str | None = None) -> Tokens:
+    """Return the tokens of a call, measured on the configured judge's last replies in the usage log.
 
-    If these are about fewer than two dialogues, or `measured` is False, the rates are bounds that hold for any model.
+    Args:
+        run: the run, for its judge.
+        where: path of the store below the workspace; None for the judge's own store.
     """
-    judge, spec = run.config.judge, read_spec(run)
-    if measured and run.workspace.path(judge.store.path).is_file():
-        with open_store(run) as store:
-            lines = store.log().filter(
-                pl.col("provider") == judge.provider, pl.col("model_asked") == model_asked(judge),
-                pl.col("spec") == spec.spec, pl.col("outcome").is_in([str(outcome) for outcome in ANSWERED]),
-                "billable",
-            )  # fmt: skip
-            # Samples of one dialogue are similar, so their mean is one observation.
-            means = lines.tail(_LAST).group_by("dialogue").agg(pl.len(), pl.col("tokens_in", "tokens_out").mean())
-            paid = [
-                (replies, read / bytes_read(write_ask(spec, judge.sampling, as_asked(messages), 0)), written)
-                for sha256, replies, read, written in means.sort("dialogue").iter_rows()
-                if (messages := store.dialogue(sha256)) is not None
-            ]
-        if len(paid) >= _FEWEST:
-            count, of_a_byte, of_a_reply = zip(*paid, strict=True)
-            return TokenRates(mean_of(of_a_byte), mean_of(of_a_reply), sum(count))
-    least = len(orjson.dumps({REASON: "", **dict.fromkeys(spec.dimensions, 0)})) * _TOKENS_A_BYTE.low
-    most = float(judge.sampling.max_tokens or LONGEST_REPLY)
-    # Whether the model thinks decides the order of magnitude, so the value is the geometric mean of both bounds.
-    return TokenRates(_TOKENS_A_BYTE, Estimate(math.sqrt(least * max(least, most)), least, max(least, most)), 0)
+    judge = run.config.judge
+    if run.workspace.path(where or judge.store.path).is_file():
+        with open_store(run, where) as store:
+            log = store.log()
+        paid = log.filter(
+            pl.col("provider") == judge.provider, pl.col("model_asked") == model_asked(judge),
+            pl.col("spec") == read_spec(run).spec, pl.col("outcome").is_in([str(outcome) for outcome in ANSWERED]),
+            "billable",
+        ).select("tokens_in", "tokens_out").drop_nulls().tail(_LAST)  # fmt: skip
+        if paid.height >= _FEWEST:
+            read, written = (fmean(paid[name].to_list()) for name in paid.columns)
+            return Tokens(read, written, paid.height)
+    return Tokens(None, float(judge.sampling.max_tokens or LONGEST_REPLY), 0)
 
 
-def cost_of(stages: Iterable[Stage], rates: TokenRates, prices: Prices) -> Cost:
-    """Compute the total cost of stages at these rates and prices."""
+def cost_of(stages: Iterable[Stage], tokens: Tokens, prices: Prices) -> Cost:
+    """Return the total cost of stages at these prices."""
     listed = list(stages)
     calls = sum(stage.calls for stage in listed)
-    read, written = rates.of_a_byte * sum(stage.bytes_in for stage in listed), rates.of_a_reply * float(calls)
-    ends = [prices.usd(getattr(read, end), getattr(written, end)) for end in ("value", "low", "high")]
-    usd = Estimate(*(end for end in ends if end is not None)) if prices.known else None
-    return Cost(calls, sum(stage.stored for stage in listed), read, written, usd)
-
-
-def one_sample(run: Run, attacked: int) -> Run:
-    """Return the run with one sample per dialogue and an attack on `attacked` prompts."""
-    config = run.config
-    hacking = config.gates.reward_hacking.model_copy(update={"prompts": attacked})
-    gates = config.gates.model_copy(update={"reward_hacking": hacking})
-    judge = config.judge.model_copy(update={"samples": 1})
-    return replace(run, config=config.model_copy(update={"gates": gates, "judge": judge}))
+    longest = sum(stage.bytes_in for stage in listed) / FEWEST_BYTES_A_TOKEN
+    read, written = longest if tokens.read is None else calls * tokens.read, calls * tokens.written
+    return Cost(calls, sum(stage.stored for stage in listed), read, written, prices.usd(read, written))
 
 
 def above_limit(run: Run, stages: Sequence[Stage]) -> str:
@@ -220,8 +195,8 @@ def above_limit(run: Run, stages: Sequence[Stage]) -> str:
     most, judge = run.config.judge.ask_above_usd, run.config.judge
     if most is None or not stages:
         return ""
-    rates = token_rates(run)
-    usd = cost_of(stages, rates, prices_of(judge)[0]).usd
+    tokens = tokens_of(run)
+    usd = cost_of(stages, tokens, prices_of(judge)[0]).usd
     if usd is None:
         asked, limit = sum(stage.calls for stage in stages if stage.name == _TRAINING), judge.budget.max_calls
         if limit is None or asked <= limit:
@@ -230,13 +205,11 @@ def above_limit(run: Run, stages: Sequence[Stage]) -> str:
             f"{whom(judge)} may be asked about the episodes {asked:,} times at an unknown price, and "
             f"judge.budget.max_calls is {limit:,}; judge.prices says what a million tokens cost"
         )
-    if usd.high <= most:
+    if usd <= most:
         return ""
-    narrow = "" if rates.measured else "; rc1 probe-scorer in this workspace measures its replies, which narrows that"
-    return (
-        f"{whom(judge)} may cost up to {usd.high:,.2f} USD (about {usd.value:,.2f}), and judge.ask_above_usd is "
-        f"{most:g}{narrow}"
-    )
+    known = f"about {usd:,.2f} USD" if tokens.measured else f"up to {usd:,.2f} USD"
+    probe = "" if tokens.measured else "; rc1 probe-scorer in this workspace measures its replies, which cost less"
+    return f"{whom(judge)} may cost {known}, and judge.ask_above_usd is {most:g}{probe}"
 
 
 def check_preflight_cost(run: Run, *, rounds: int, agreed: bool) -> None:
@@ -273,22 +246,8 @@ def refuse_above_limit(run: Run, stages: Sequence[Stage]) -> None:
     if why := above_limit(run, stages):
         raise RC1Error(
             f"{why}. Nobody could confirm the cost, so no call was made: run the command at a terminal, or raise "
-            f"judge.ask_above_usd (null: never ask); rc1 judge-cost shows the cost of each stage"
+            f"judge.ask_above_usd (null: never ask)"
         )
-
-
-def cost_body(run: Run, stages: Sequence[Stage]) -> dict[str, Any]:
-    """Return the cost of the stages as a report's body: tokens and USD with value, low and high."""
-    prices, source = prices_of(run.config.judge)
-    rates = token_rates(run)
-    return {
-        "judge": whom(run.config.judge),
-        "prices": prices.model_dump(),
-        "prices_from": source,
-        "rates": asdict(rates),
-        "stages": {stage.name: asdict(cost_of([stage], rates, prices)) for stage in stages},
-        "all": asdict(cost_of(stages, rates, prices)),
-    }
 
 
 class _Requests:

@@ -1,19 +1,12 @@
-"""The judge's prices and budget: a call starts only if the most that it can cost still fits into the budget.
-
-Prices come from the configuration, or from the shipped price list, whose entries are dated.
-"""
+"""The judge's prices and budget: a call starts only if the most that it can cost still fits into the budget."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from rc1_lib.config.judge import Budget, Prices
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.config.strict_yaml import parse_yaml
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.providers import LIVE, endpoint
@@ -105,54 +98,13 @@ class Spending:
             self.usd += reserved if cost is None else cost
 
 
-@dataclass(frozen=True, slots=True)
-class ListPrice:
-    """A model's list price.
-
-    Attributes:
-        provider: as in `judge.provider`.
-        model: as in `judge.model`.
-        prices: in USD per million tokens.
-        as_of: the last day on which the price was verified on the source page, YYYY-MM-DD.
-        source: the page's address.
-    """
-
-    provider: str
-    model: str
-    prices: Prices
-    as_of: str
-    source: str
-
-
-@cache
-def price_list() -> tuple[ListPrice, ...]:
-    """Read all list prices, by provider and model."""
-    return tuple(
-        ListPrice(provider, model, Prices(input=row["input"], output=row["output"]), row["as_of"], row["source"])
-        for provider, models in parse_yaml(Path(__file__).with_name("prices.yaml").read_text(encoding="utf-8")).items()
-        for model, row in models.items()
-    )
-
-
 def prices_of(config: JudgeConfig) -> tuple[Prices, str]:
-    """Return the configured judge's prices, and where they come from or why they are unknown, in words.
-
-    `judge.prices` comes first, then the list price. The list price applies only at the provider's own address: any
-    other server has its own prices.
-    """
+    """Return the configured judge's prices, and where they come from or why they are unknown, in words."""
     if config.provider not in LIVE:
         return Prices(input=0.0, output=0.0), "it is free"
-    listed = next((row for row in price_list() if (row.provider, row.model) == (config.provider, config.model)), None)
     if config.prices.known:
-        differs = listed is not None and config.base_url is None and listed.prices != config.prices
-        return config.prices, "judge.prices" + (f", while the {_words(listed)}" if listed and differs else "")
-    if listed is not None and config.base_url is None:
-        return listed.prices, _words(listed)
+        return config.prices, "judge.prices"
     return config.prices, f"no price is known for {endpoint(config)}; set judge.prices={{input: ..., output: ...}}"
-
-
-def _words(listed: ListPrice) -> str:
-    return f"list price of {listed.as_of} is {listed.prices.input:g} in, {listed.prices.output:g} out"
 
 
 def known_usd(config: JudgeConfig, usd: float, calls: int) -> float | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-OLD, NEW, GOOD, BAD, QUIET, INK = "#E69F00", "#0072B2", "#0072B2", "#D55E00", "#8C8C8C", "#262626"
+OLD, NEW, BAD, QUIET, INK = "#E69F00", "#0072B2", "#D55E00", "#8C8C8C", "#262626"
 """Okabe and Ito's palette, which readers with any kind of colour vision can distinguish; shapes differ as well."""
 GRID = "#E4E4E4"
 SMALL, NORMAL, LARGE = 10.5, 12.0, 14.5
@@ -28,8 +28,8 @@ NOT_KNOWN = "none"
 _DPI = 100
 _LINE = 0.2
 """Height of a line of the caption, in inches."""
-drawing = Lock()
-"""Hold it while rendering a figure: all threads share matplotlib's settings, text layout and font caches."""
+_drawing = Lock()
+"""Held while rendering a figure: all threads share matplotlib's settings, text layout and font caches."""
 
 
 def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = False) -> Figure:
@@ -70,11 +70,6 @@ def plain(axes: Axes, *, x: str = "", y: str = "") -> None:
     axes.set_ylabel(y, fontsize=NORMAL, color=INK)
     axes.tick_params(labelsize=SMALL, colors=INK, length=3)
     axes.grid(True, color=GRID, linewidth=0.8)
-    calm(axes)
-
-
-def calm(axes: Axes) -> None:
-    """Draw grid and ticks below the data, and no frame at the top and right."""
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["bottom", "left"]].set_color(QUIET)
@@ -115,22 +110,16 @@ def sentence(*parts: str) -> str:
 
 
 def write_png(path: Path, figure: Figure) -> None:
-    """Write the figure atomically.
+    """Write the figure atomically, without date or version, so that equal figures give equal bytes.
 
     Raises:
         RC1Error: when the file's folder cannot be created.
     """
-    with drawing:
-        drawn = png_of(figure)
-    with atomic_write(path) as stream:
-        stream.write(drawn)
-
-
-def png_of(figure: Figure) -> bytes:
-    """Render the figure as PNG, without date or version, so that equal figures give equal bytes. Hold `drawing`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     drawn = io.BytesIO()
-    # Rendered by the canvas itself, since `savefig` would first draw the whole figure for nothing.
-    FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
-    return drawn.getvalue()
+    with _drawing:
+        # Rendered by the canvas itself, since `savefig` would first draw the whole figure for nothing.
+        FigureCanvasAgg(figure).print_png(drawn, metadata={"Software": None})  # type: ignore[no-untyped-call]
+    with atomic_write(path) as stream:
+        stream.write(drawn.getvalue())

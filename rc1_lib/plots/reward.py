@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots.canvas import (
     BAD,
-    GOOD,
     INK,
     NEW,
     NORMAL,
@@ -197,90 +195,6 @@ def binned(frame: pl.DataFrame, score: str, outcome: str, *, bins: int, confiden
     )
 
 
-_AREA = 34.0
-"""Area of one dialogue's mark in square points, for up to `_FEW` dialogues; with more, marks shrink to leave room."""
-_FEW = 600
-_SHADE = "#009E73"
-
-
-def rank_scatter(
-    path: Path, old: ArrayLike, new: ArrayLike, success: ArrayLike, *, top: float = 0.10, caption: str = ""
-) -> None:
-    """Draw one mark per dialogue by its two ranks, with solved dialogues in another colour and both tops shaded.
-
-    Equal scores share their mean rank; dialogues that share both ranks are one mark, whose area is their number.
-
-    Args:
-        path: path of the PNG.
-        old: the old score, shape (n,).
-        new: the new reward, shape (n,).
-        success: whether each dialogue is a success, shape (n,).
-        top: share of the dialogues in the shaded top of a ranking.
-        caption: measures of agreement, in words.
-    """
-    columns = {
-        name: np.asarray(values, np.float64) for name, values in (("old", old), ("new", new), ("success", success))
-    }
-    if len({values.size for values in columns.values()}) != 1:
-        found = ", ".join(f"{name} {values.size}" for name, values in columns.items())
-        raise RC1Error(f"the rank scatter needs three columns of equal length, found {found}")
-    every = pl.DataFrame(columns)
-    known = every.filter(pl.all_horizontal(pl.all().is_not_nan()))
-    if not known.height:
-        raise RC1Error("no dialogue has an old score and a new reward: there are no ranks to draw")
-    n = known.height
-    figure = canvas(
-        "Ranks: old score and new reward",
-        sentence(
-            _counted(n, every.height - n),
-            "Rank 1 is the highest score; equal scores share their mean rank",
-            caption,
-        ),
-        height=7.6,
-    )
-    axes = figure.subplots()
-    edge = top * n + 0.5
-    axes.axvspan(0.5, edge, color=_SHADE, alpha=0.16, linewidth=0)
-    axes.axhspan(0.5, edge, color=_SHADE, alpha=0.16, linewidth=0, label=f"top {100 * top:g} %")
-    axes.plot((0.5, n + 0.5), (0.5, n + 0.5), color=QUIET, linestyle="--", linewidth=1.1, zorder=1, label="same rank")
-    marks = _marks(known)
-    room = min(1.0, _FEW / n)
-    area = _AREA * room
-    look: dict[str, Any] = {"alpha": 0.7, "edgecolor": "white", "linewidth": 0.5 * room}
-    for solved, marker, colour, label in ((1.0, "o", GOOD, "solved"), (0.0, "X", BAD, "not solved")):
-        shown = marks.filter(pl.col("success") == solved)
-        areas = area * shown["count"].to_numpy().astype(np.float64)
-        axes.scatter(shown["old"].to_numpy(), shown["new"].to_numpy(), s=areas, marker=marker, color=colour, **look)
-        axes.scatter((), (), s=_AREA, marker=marker, color=colour, label=f"{label}: {shown['count'].sum():,}", **look)
-    most = marks["count"][0]
-    if most > 1:
-        axes.scatter((), (), s=area * most, color=QUIET, label=f"{most:,} dialogues\nat one point", **look)
-    limits = (1.015 * n + 0.5, 0.5 - 0.015 * n)  # the best at the right and at the top
-    axes.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
-    ticks = [1, *(int(tick) for tick in axes.get_xticks() if 1 < tick <= n and tick == int(tick))]
-    axes.set_xticks(ticks)
-    axes.set_yticks(ticks)
-    plain(axes, x="rank by the old score (best at the right)", y="rank by the new reward (best at the top)")
-    axes.legend(
-        loc="upper left", bbox_to_anchor=(1.02, 1.0), fontsize=SMALL, frameon=False, borderaxespad=0.0, labelspacing=1.0
-    )
-    write_png(path, figure)
-
-
-def _marks(known: pl.DataFrame) -> pl.DataFrame:
-    """Return `old`, `new` (mean ranks, 1 is best), `success` (0 or 1) and `count` of every point, largest first."""
-    return (
-        known.select(
-            old=pl.col("old").rank("average", descending=True),
-            new=pl.col("new").rank("average", descending=True),
-            success=(pl.col("success") >= 0.5).cast(pl.Float64),
-        )
-        .group_by("old", "new", "success")
-        .agg(count=pl.len())
-        .sort("count", "old", "new", descending=[True, False, False])
-    )
-
-
 _PANELS = (
     ("success", "success", True),
     ("overclar_rate", "asks where nothing is missing", True),
@@ -354,75 +268,3 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
     axes.set_xlabel("scripted expert's reward minus the policy's")
     legend(figure, axes)
     write_png(path, figure)
-
-
-_SHARES = {
-    "overclar_rate": "asks where\nnothing is missing",
-    "ask_rate_where_needed": "asks where\nsomething is missing",
-    "success": "success",
-}
-_TURNS = "avg_turns"
-_CHANGES = {
-    "overclar_rate": ("rate_drop_pct", -1.0, " % (relative)"),
-    "success": ("success_drop_pp", -1.0, " pp"),
-    _TURNS: ("turns_up", 1.0, " turns"),
-}
-"""Metric -> the difference written below it, the sign that turns it into a change, and its unit."""
-
-
-def ablation(path: Path, figures: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw four metrics without and with the penalty, and write the change below each.
-
-    Args:
-        path: path of the PNG.
-        figures: `without` and `with`, each with `overclar_rate`, `ask_rate_where_needed`, `success` (shares) and
-            `avg_turns`; `rate_drop_pct`, `success_drop_pp` and `turns_up`, each with `value`, `low` and `high`. None or
-            NaN is labelled as undefined, not drawn as 0.
-        caption: what was compared.
-    """
-    figure = canvas(
-        "The over-clarification penalty: what it changes",
-        sentence("Below each pair: change due to the penalty, with its paired bootstrap interval in brackets", caption),
-        height=4.9,
-    )
-    titles = {**_SHARES, _TURNS: "turns, mean"}
-    for axes, (name, title) in zip(figure.subplots(1, len(titles)), titles.items(), strict=True):
-        without, with_ = (known(figures[side][name]) for side in ("without", "with"))
-        _ablation_bars(axes, (without, with_), is_share=name in _SHARES)
-        axes.set_title(title, fontsize=NORMAL, color=INK)
-        if name in _CHANGES:
-            difference, sign, unit = _CHANGES[name]
-            shown = _change(figures[difference], sign, unit)
-        else:
-            shown = NOT_KNOWN if without is None or with_ is None else f"{_signed(100.0 * (with_ - without))} pp\n"
-        axes.set_xlabel(shown, fontsize=SMALL, color=INK, labelpad=8, linespacing=1.4)
-    write_png(path, figure)
-
-
-def _ablation_bars(axes: Axes, pair: tuple[float | None, float | None], *, is_share: bool) -> None:
-    heights = [0.0 if value is None else 100.0 * value if is_share else value for value in pair]
-    texts = [
-        NOT_KNOWN if value is None else f"{height:.1f} %" if is_share else f"{height:.2f}"
-        for value, height in zip(pair, heights, strict=True)
-    ]
-    bars(axes, (0, 1), heights, texts, width=0.68, color=("#BFBFBF", NEW), edgecolor=(QUIET, NEW))
-    plain(axes)
-    axes.set(ylim=(0, 115.0 if is_share else 1.15 * max(heights) or 1.0), xlim=(-0.6, 1.6))
-    axes.set_xticks((0, 1), ("without", "with"))
-    no_height(axes)
-
-
-def _change(found: Mapping[str, float | None], sign: float, unit: str) -> str:
-    value, low, high = (known(found[name]) for name in ("value", "low", "high"))
-    if value is None:
-        return f"{NOT_KNOWN}\n"
-    if low is None or high is None:
-        return f"{_signed(sign * value)}{unit}\n[no interval]"
-    ends = sorted((sign * low, sign * high))
-    return f"{_signed(sign * value)}{unit}\n[{_signed(ends[0])} to {_signed(ends[1])}]"
-
-
-def _signed(value: float) -> str:
-    """Format with three digits and a sign, with a minus as wide as a plus; 0 has no sign."""
-    text = f"{value:+.3g}" if value else "0"
-    return text.replace("-", "\N{MINUS SIGN}")

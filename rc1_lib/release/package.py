@@ -52,7 +52,7 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
     Args:
         ready: the run to release.
         sign: the key that signs the package; None: it is not signed.
-        also: further files, relative to the workspace: the report page and its pictures.
+        also: further files, relative to the workspace: the report page.
 
     Raises:
         RC1Error: when a file is missing or contains a secret, or when another process writes into the workspace.

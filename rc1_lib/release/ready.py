@@ -13,10 +13,9 @@ from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import GateResult
-from rc1_lib.release.report.shapes import RELEASED, TRAINING, check_shape
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import read_verified
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, in_form, read_json
 
 _AGAIN = "train again: rc1 train"
 
@@ -90,13 +89,14 @@ def _read(path: Path, missing: str) -> Any:
 def _training(run: Run) -> dict[str, Any]:
     path = run.workspace.path(TRAINING_REPORT)
     body = _read(path, "so nothing was trained; run `rc1 train`")
-    check_shape(TRAINING, body, path)
+    with in_form(path):
+        seeds = [(int(one["seed"]), str(one["checkpoint"]), str(one["sha256"])) for one in body["runs"] or ()]
     if body.get("config_sha256") != run.config_sha256:
         raise RC1Error(
             f"no release: {path}: belongs to another configuration; give the training's own flags, or {_AGAIN} "
             f"--start-over"
         )
-    if not body.get("runs") or body.get("evaluation") is None:
+    if not seeds or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
     return dict(body)
 
@@ -107,9 +107,15 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
         why = NOT_OURS.get(state, f"it is {state.value}")
         raise RC1Error(f"no release: {_name(run)}: {why}; {_AGAIN}")
     body = _read(path, _AGAIN)
-    check_shape(RELEASED, body, path)
-    if body.get("pass") is not True or training.get("pass") is not True:
+    with in_form(path):
+        _ = [body[name] for name in ("key", "before", "after")]
+        for name in ("episodes", "plots", "checkpoints"):
+            if not isinstance(body[name], dict):
+                raise TypeError(f"{name}: found {type(body[name]).__name__}, expected an object")
+        if not all(isinstance(one, str) for one in (body["episodes"]["path"], *body["plots"].values())):
+            raise TypeError("episodes, plots: a path is not text")
         gate = GateResult.from_report(body["gate"])
+    if body.get("pass") is not True or training.get("pass") is not True:
         failed = [check.name for check in gate.failures]
         raise RC1Error(
             f"no release: the gate {gate.name} failed ({', '.join(failed) or gate.error or 'the training failed'}); "

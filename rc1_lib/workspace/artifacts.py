@@ -206,6 +206,25 @@ def read_json(path: Path) -> Any:
 
 
 @contextmanager
+def in_form(path: Path) -> Iterator[None]:
+    """Name the file in an error about a key or a value that it lacks.
+
+    Args:
+        path: the file whose content the block reads.
+
+    Raises:
+        RC1Error: when the block finds another form than the file has.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise RC1Error(
+            f"{path}: does not have the form that this version of RC1 writes: {what}; write it again or move it away"
+        ) from error
+
+
+@contextmanager
 def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, Any]) -> Iterator[IO[bytes]]:
     """Write a data file, its manifest and its `.sha256`, from which `file_state` later finds out what happened to it.
 

@@ -42,7 +42,6 @@ FLAGS = (
     BadInput("a word where a number is wanted", "build-pool --n many", "should be a valid integer"),
     BadInput("an unknown choice", "preflight --build sometimes", "is not one of"),
     BadInput("one seed and all seeds", "train --seed 1 --all-seeds", "give one of them"),
-    BadInput("a pilot longer than the training", "plan --pilot-steps 9 --set steps=8", "give a number from 2 to 8"),
     BadInput("an argument that is not UTF-8", "config show --set base_model=\udcff", "is not valid UTF-8"),
     BadInput("no threads for polars", "config show", "found 0, expected 1 or more",
              environment={"POLARS_MAX_THREADS": "0"}),

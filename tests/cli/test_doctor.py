@@ -6,21 +6,13 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from rc1_lib.cli.session import WIDTH
 from rc1_lib.run import Run
-from tests.doctor.conftest import pinned_versions
 
 from .conftest import Rc1, settings
 
-__all__ = ["pinned_versions"]
 
-
-def test_doctor_shows_a_table_that_fits_and_writes_nothing(
-    opened: Run, rc1: Rc1, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+def test_doctor_shows_a_table_that_fits_and_writes_nothing(opened: Run, rc1: Rc1, tmp_path: Path) -> None:
     root = opened.workspace.root
     before = sorted(root.rglob("*"))
     done = rc1("doctor", "--workspace", str(root), *settings(opened.overrides))
@@ -39,5 +31,5 @@ def test_doctor_shows_a_table_that_fits_and_writes_nothing(
     assert "there is no ticket" in " ".join(failed.out.split())
     body = json.loads(rc1("doctor", "--workspace", str(elsewhere), "--json").out)
     looks = body["looks"]
-    assert (body["exit_code"], looks["ticket"]["failed"], looks["folders"]["failed"]) == (2, True, False)
+    assert (body["exit_code"], looks["ticket"]["failed"], looks["judge"]["failed"]) == (2, True, False)
     assert not elsewhere.exists()

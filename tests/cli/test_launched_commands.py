@@ -53,9 +53,8 @@ def run_json(tmp_path: Path, built: Run, verdicts: Verdicts) -> RunJson:
 
 @pytest.mark.long
 def test_launched_processes_share_the_steps_of_one_plan(run_json: RunJson) -> None:
-    body = run_json(LAUNCHED, "plan", "--pilot-steps", "2", code=0)
-    assert body["parts"]["training"]["hours"]["value"] > 0
-    assert (body["pilot"]["device"], body["pilot"]["gpus"]) == ("cpu", 0)
+    body = run_json(LAUNCHED, "plan", code=0)
+    assert body["parts"]["training"]["hours"] > 0 and body["pilot"]["device"] == "cpu"
 
 
 @pytest.mark.long

@@ -12,10 +12,10 @@ from flows.release import release
 from rc1_lib.provenance.signatures import read_public
 from rc1_lib.release import verifier
 from rc1_lib.run import Run
-from tests.release.conftest import own, releasable, small_slides
+from tests.release.conftest import own, releasable
 from tests.release.test_commands import keys
 
-__all__ = ["own", "releasable", "small_slides"]
+__all__ = ["own", "releasable"]
 
 
 def start(run: Run, **parameters: Any) -> State[Any]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from rc1_lib.plots import page as charts
 from rc1_lib.run import Run, open_run
 from tests.once import copied, copy_of
 from tests.trained import evaluated, trained
@@ -28,11 +26,3 @@ def releasable(opened: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def own(releasable: Run, tmp_path: Path) -> Run:
     """A copy of it that a test may write to."""
     return copied(releasable, tmp_path / "workspace")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def small_slides() -> Iterator[None]:
-    """Slides at an eighth of the width with the same content, since compressing pixels takes most of a page's time."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(charts, "_SLIDE_DPI", 50)
-        yield

@@ -1,41 +1,37 @@
-"""The report page: what is at its top, where its numbers link to, and that no data becomes markup."""
+"""The report page: what is at its top, what it shows of each report, and that no data becomes markup."""
 
 from __future__ import annotations
 
+import base64
 import re
-import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import orjson
 import pytest
+from markupsafe import escape
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation.derived import TRAINING_REPORT
-from rc1_lib.plots import page as charts
-from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.release.report import data, policy, reward
-from rc1_lib.release.report.page import PAGE, Page, _steps, write_page
-from rc1_lib.release.report.sources import Sources, said
+from rc1_lib.release.package import write_package
+from rc1_lib.release.ready import check_ready
+from rc1_lib.release.report import PAGE, write_page
+from rc1_lib.release.verifier import verify
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import write_json
+from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
-from tests.once import copied
 from tests.trained import evaluated
 
 pytestmark = pytest.mark.usefixtures("drawn")
 
-Reported = tuple[Path, Page]
-
 HOSTILE = "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)> {{ 7 * 7 }} 你好 \u202e"
+SECRET = "sk-hidden-0123456789"
 
 
 class Tags(HTMLParser):
-    """Every tag with its attributes, and every id."""
+    """Every tag with its attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -45,146 +41,90 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
 
-    @property
-    def ids(self) -> list[str | None]:
-        return [attributes["id"] for _, attributes in self.found if "id" in attributes]
-
 
 def page_of(run: Run) -> str:
     return run.workspace.path(write_page(run).path).read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def reported(releasable: Run, tmp_path_factory: pytest.TempPathFactory) -> Reported:
-    """The workspace of a passed run and its page, made once. Read only."""
-    run = copied(releasable, tmp_path_factory.mktemp("reported") / "workspace")
-    return run.workspace.root, write_page(run)
+def pictures(text: str) -> list[bytes]:
+    sources = [one["src"] or "" for tag, one in Tags(text).found if tag == "img"]
+    return [base64.b64decode(source.removeprefix("data:image/png;base64,")) for source in sources]
 
 
-@pytest.fixture(scope="module")
-def folder(reported: Reported) -> Path:
-    """The folder of a passed run's page."""
-    return (reported[0] / PAGE).parent
+def test_page_of_a_passed_run_is_reproducible_whole_and_part_of_the_release(own: Run) -> None:
+    first = write_page(own)
+    assert write_page(own) == first and first.failed == ()
+    assert sha256_file(own.workspace.path(first.path)) == first.sha256
+    text = own.workspace.path(first.path).read_text(encoding="utf-8")
+    _assert_loads_nothing(text)
+    _assert_shows_reports(own, text)
+    package = write_package(check_ready(own), also=(first.path,))
+    found = verify(own.workspace.path(package.path))
+    assert found.problems == [] and found.files[first.path] == first.sha256
 
 
-@pytest.fixture(scope="module")
-def page(folder: Path) -> str:
-    """The page of a passed run."""
-    return (folder / Path(PAGE).name).read_text(encoding="utf-8")
+def _assert_loads_nothing(text: str) -> None:
+    tags = Tags(text).found
+    assert {tag for tag, _ in tags} & {"script", "iframe", "object", "embed", "audio", "video"} == set()
+    attributes = [(name, value or "") for _, one in tags for name, value in one.items()]
+    assert [name for name, _ in attributes if name.startswith("on")] == []
+    assert [value for name, value in attributes if name == "src" and not value.startswith("data:image/png;")] == []
+    assert [value for name, value in attributes if name == "href" and "//" in value] == []
+    assert "@import" not in text and "url(" not in text
+
+
+def _assert_shows_reports(run: Run, text: str) -> None:
+    """The waivers and settings come first; then what changed, each picture once, and every gate."""
+    evaluation = read_json(run.workspace.path(read_json(run.workspace.path("reports/train.json"))["evaluation"]))
+    top = text[: text.index("<section")]
+    assert ">PASSED<" in top and "Why this run failed" not in top
+    assert "judge_agreement" in top and "gates.evaluation.min_prompts" in top
+    compared = evaluation["modes"]["sampled"]["overall"]
+    before, after = (f"{100 * compared[side]['success_needed']['value']:.1f} %" for side in ("before", "after"))
+    assert f"<b>{before} → {after}</b>" in top
+    drawn = pictures(text)
+    assert len(drawn) == len(set(drawn))
+    for name in evaluation["plots"].values():
+        assert run.workspace.path(name).read_bytes() in drawn
+    round1 = read_json(run.workspace.path("reports/preflight/round1.json"))
+    for gate in round1["gates"]:
+        assert f"<td>{gate['name']}</td>" in text
+        for check in gate["checks"]:
+            assert escape(check["name"]) in text
+
+
+def test_hostile_text_is_escaped_and_secrets_are_masked(own: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORER_API_KEY", SECRET)
+    evaluated(own, examples=f"# Dialogues\n\n{HOSTILE} {SECRET}\n")
+    report = own.workspace.path("reports/train.json")
+    write_json(report, {**read_json(report), "message": f"<script>{SECRET}</script>"})
+    text = page_of(own)
+    assert "<script" not in text and "<img src=x" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7 * 7 }}" in text
+    assert SECRET not in text
 
 
 @pytest.mark.parametrize(
-    ("ends", "shown"),
-    [((), "48"), ((48, 48), "48"), ((48, 31), "48 of 48 (seed 1), 31 of 48 (seed 2)")],
+    "name", ["secret.pem", "../secret.pem", "reports/plots/../../secret.pem", "reports/plots/a.png"]
 )
-def test_report_shows_the_trained_steps(tmp_path: Path, ends: tuple[int, ...], shown: str) -> None:
-    run = open_run(profile="local", workspace=tmp_path, overrides=["steps=48"])
-    if ends:
-        runs = [
-            {"seed": seed, "checkpoint": f"c/step_{end:05d}", "sha256": ""} for seed, end in enumerate(ends, start=1)
-        ]
-        write_json(tmp_path / TRAINING_REPORT, {"runs": runs})
-    assert _steps(Sources(run)) == shown
+def test_a_report_cannot_bring_a_file_into_the_page_that_is_no_picture(name: str, tmp_path: Path) -> None:
+    run = open_run(profile="local", workspace=tmp_path / "workspace")
+    for path in (run.workspace.path(name), tmp_path / "secret.pem"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"a private key")
+    write_json(run.workspace.path("reports/shadow_run_pre_run_check.json"), {"plots": {"picture": name}})
+    text = page_of(run)
+    assert "shadow_run_pre_run_check.json" in text
+    assert pictures(text) == []
 
 
-def test_report_page_and_pictures_are_reproducible(own: Run, reported: Reported) -> None:
-    root, first = reported
-    assert write_page(own) == first
-    for name in (first.path, *first.slides):
-        assert sha256_file(own.workspace.path(name)) == sha256_file(root / name)
-    assert first.failed == ()
-    assert len(first.slides) > 10
-
-
-def test_page_has_no_script_and_loads_nothing(page: str) -> None:
-    tags = Tags(page)
-    assert {tag for tag, _ in tags.found} & {"script", "img", "iframe", "object", "embed", "audio", "video"} == set()
-    attributes = [(name, value or "") for _, one in tags.found for name, value in one.items()]
-    assert [name for name, _ in attributes if name.startswith("on") or name == "src"] == []
-    assert [value for name, value in attributes if name.endswith("href") and "//" in value] == []
-    assert "@import" not in page
-    assert not re.search(r"url\((?!#)", page)
-    assert len(tags.ids) == len(set(tags.ids)), "two pictures share a name"
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts without content but with their texts, for tests of the text."""
-
-    def empty(name: str, title: str, caption: str, *_: object, legend: Sequence[tuple[str, str]] = ()) -> charts.Chart:
-        svg = charts._inline("<svg></svg>", name, f"{title}. {caption}")
-        return charts.Chart(name, title, caption, svg, b"", tuple(legend))
-
-    for part in (data, policy, reward):
-        monkeypatch.setattr(part, "draw", empty)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_hostile_dialogue_is_escaped(own: Run) -> None:
-    evaluated(own, examples=f"# Dialogues\n\n{HOSTILE}\n")
-    text = page_of(own)
-    assert "<script" not in text
-    assert "<img" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert "{{ 7 * 7 }}" in text
-
-
-def test_every_number_links_to_a_file_with_its_hash(page: str, folder: Path) -> None:
-    tags = Tags(page)
-    cited = [one["href"] for tag, one in tags.found if tag == "a" and one.get("class") == "n"]
-    assert len(cited) > 200
-    assert {str(href).removeprefix("#") for href in cited} <= set(tags.ids)
-    listed = re.findall(
-        r'<tr id="source-[^"]+"><td><a href="([^"]+)">[^<]*</a></td><td>[\d,]+</td><td[^>]*>(\w+)', page
-    )
-    assert len(listed) > 8
-    for href, sha256 in listed:
-        assert sha256_file((folder / href).resolve()) == sha256
-
-
-def test_judge_stability_table_shows_every_check_of_its_gate(reported: Reported, page: str) -> None:
-    """Each criterion's, too, which the round's own table of compared values omits."""
-    root, _ = reported
-    gates = orjson.loads((root / PASSED[1]).read_bytes())["gates"]
-    checks = next(gate["checks"] for gate in gates if gate["name"] == "judge_stability")
-    shown = page.partition("Reliability and variance of its samples")[2].partition("</table>")[0]
-    assert len([check for check in checks if check["op"] == "info"]) > 7
-    for check in checks:
-        assert f">{said(check['value'])}</a>" in shown.partition(f"<td>{check['name']}</td>")[2][:400]
-    assert shown.count("<tr>") == 1 + len(checks)
-
-
-def test_shown_change_is_after_minus_before(page: str) -> None:
-    tiles = page.partition('<div class="tiles">')[2].partition("<section")[0]
-    shown = re.findall(r">([−+]?[\d.]+)\u00a0(?:%|pp)", tiles)
-    shares = [float(text.replace("−", "-")) for text in shown]
-    assert len(shares) == 18
-    for before, after, change in zip(shares[::3], shares[1::3], shares[2::3], strict=True):
-        assert change == pytest.approx(after - before, abs=0.11)
-
-
-def test_page_shows_right_answers_next_to_success_and_chance_next_to_right_without_asking(page: str) -> None:
-    for title in ("Right where asking is needed", "Right answers by task and difficulty", "right before"):
-        assert title in page
-    table = page.partition("Right without asking, where asking is needed")[2].partition("</table>")[0]
-    assert ">chance</th>" in table and re.findall(r">(\d+\.\d)\u00a0%</a></td></tr>", table) == ["25.0", "10.0"]
-    assert "lucky<" not in page
-
-
-def test_waivers_and_changed_thresholds_are_at_the_top(page: str) -> None:
-    top = page.index("gates waived")
-    assert page.index('class="badge passed">PASSED') < top < page.index('<div class="tiles">') < page.index("<section")
-    assert page.index("judge_agreement") < page.index("<section")
-    assert "gates.evaluation.min_prompts" in page[top : page.index("<section")]
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_failed_run_shows_its_reasons_at_the_top(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     revoke_ticket(own, "wrong data")
     text = page_of(own)
-    head = text[: text.index("gates waived")]
-    assert 'class="badge failed">FAILED' in head
+    head = text[: text.index("Gates that did not judge")]
+    assert ">FAILED<" in head and ">PASSED<" not in text
     assert "the gate ppo_eval failed: success where asking is needed up, pp" in head
     assert "the ticket was revoked: wrong data" in head
 
@@ -194,12 +134,11 @@ def test_missing_parts_are_reported_on_the_page(tmp_path: Path) -> None:
     page = write_page(run)
     text = run.workspace.path(page.path).read_text(encoding="utf-8")
     for sentence in (
-        "Nothing was trained in this workspace", "The policy was not evaluated", "Nothing was calibrated",
-        "No attack on the current reward", "nothing is known about its judge", "There is no measured pool",
+        "Nothing was trained", "The policy was not evaluated", "Nothing was calibrated", "No pool was measured",
         "No round was judged",
     ):  # fmt: skip
         assert sentence in text
-    assert ("<figure" in text, page.slides) == (False, ())
+    assert pictures(text) == []
     assert page.failed == (
         "round 1 was not judged",
         "round 2 was not judged",
@@ -211,53 +150,24 @@ def test_missing_parts_are_reported_on_the_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "body", "field"),
     [
-        ("reports/train.json", [1], "the file as a whole"),
-        ("reports/preflight/ticket.json", 5, "the file as a whole"),
-        ("reports/preflight/ticket.json", {"version": 1}, "profile"),
-        ("reports/train.json", {"runs": 5}, "runs"),
-        ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "runs.0.checkpoint"),
-        ("reports/train.json", {"seconds": [1.5]}, "seconds"),
-        ("reports/preflight/round1.json", {"gates": [5]}, "gates.0"),
-        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "gates.0"),
-        ("reports/preflight/round2_pass.json", {"waived": ["git"]}, "waived"),
-        ("reports/preflight/round1.json", {"thresholds_changed": [{"key": "a"}]}, "thresholds_changed.0.value"),
-        ("reports/calibration_report_1.json", {}, "weights"),
-        ("reports/calibration_report_1.json", {"weights": {"a": "1"}}, "weights.a"),
-        ("reports/shadow_run_pre_run_check.json", {"figures": 3}, "figures"),
-        ("reports/shadow_run_pre_run_check.json", {"scoring": {"models": [None]}}, "models.0"),
-        ("reports/shadow_run_pre_run_check.rows.jsonl", {"old": 0.5, "reward": 0.5}, "0.solved"),
+        ("reports/train.json", [1], "list"),
+        ("reports/train.json", {}, "runs"),
+        ("reports/train.json", {"runs": [{"seed": 1, "sha256": ""}]}, "checkpoint"),
+        ("reports/preflight/ticket.json", 5, "int"),
+        ("reports/preflight/ticket.json", {"version": 1}, "issued"),
+        ("reports/preflight/round1.json", {"gates": [{"name": "a", "status": "passed"}]}, "checks"),
+        ("reports/preflight/round1.json", {"gates": [], "thresholds_changed": [{"key": "a"}]}, "value"),
+        ("reports/shadow_run_pre_run_check.json", {"scoring": {"models": ["a"]}}, "rows"),
+        ("reports/rc1/difficulty_report.json", {"counts": {}}, "pool"),
     ],
 )  # fmt: skip
-def test_invalid_file_is_named_with_its_field_and_no_page_is_written(
+def test_report_of_another_form_is_named_with_what_it_lacks(
     file: str, body: object, field: str, tmp_path: Path
 ) -> None:
     path = tmp_path / file
     path.parent.mkdir(parents=True)
-    path.write_bytes(orjson.dumps(body) + b"\n")
+    path.write_bytes(orjson.dumps(body))
     run = open_run(profile="local", workspace=tmp_path)
-    with pytest.raises(RC1Error, match=rf"{re.escape(str(path))}: .*\b{re.escape(field)}: "):
+    with pytest.raises(RC1Error, match=rf"{re.escape(str(path))}: .*\b{field}\b"):
         write_page(run)
-    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [path]
-
-
-def test_release_contains_the_page(own: Run, reported: Reported) -> None:
-    from rc1_lib.release.package import write_package
-    from rc1_lib.release.ready import check_ready
-    from rc1_lib.release.verifier import verify
-
-    root, page = reported
-    for name in (page.path, *page.slides):
-        own.workspace.path(name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(root / name, own.workspace.path(name))
-    package = write_package(check_ready(own), also=(page.path, *page.slides))
-    found = verify(own.workspace.path(package.path))
-    assert found.problems == []
-    assert found.files[page.path] == page.sha256
-
-
-@pytest.mark.parametrize(("seeds", "filled"), [([[1.0, 2.0]], 0), ([[1.0, 2.0], [2.0, 3.0]], 1)])
-def test_band_is_drawn_for_more_than_one_seed(seeds: list[list[float]], filled: int) -> None:
-    chart = charts.draw("lines", "t", "c", lambda axes: charts.lines(axes, [1, 2], seeds, [1.0, 2.0]))
-    assert chart.svg.count("FillBetween") == filled
-    assert "var(--new)" in chart.svg
-    assert "#0072b2" not in chart.svg.lower()
+    assert not (tmp_path / PAGE).exists()

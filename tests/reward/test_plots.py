@@ -6,7 +6,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +16,7 @@ from scipy import stats
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots import reward as plots
 from rc1_lib.plots.canvas import canvas, sentence
-from rc1_lib.plots.reward import _marks, binned
+from rc1_lib.plots.reward import binned
 
 pytestmark = pytest.mark.usefixtures("drawn")
 
@@ -34,21 +33,6 @@ def dialogues(rows: int = 245) -> pl.DataFrame:
     )
 
 
-def interval(value: float | None, low: float | None = None, high: float | None = None) -> dict[str, float | None]:
-    return {"value": value, "low": low, "high": high}
-
-
-def ablated(**changed: float | None) -> dict[str, Any]:
-    side = {"overclar_rate": 0.14, "success": 0.78, "avg_turns": 6.1, "ask_rate_where_needed": 0.93}
-    return {
-        "without": side,
-        "with": {**side, "overclar_rate": 0.06, **changed},
-        "rate_drop_pct": interval(57.3, 31.2, 80.1),
-        "turns_up": interval(-0.11, -0.2, -0.03),
-        "success_drop_pp": interval(None),
-    }
-
-
 def split(**changed: float | None) -> dict[str, dict[str, float | None]]:
     half = {f"{name}_{side}": 0.5 for name in ("success", "overclar_rate", "avg_turns") for side in ("old", "new")}
     return {"easy": {"n": 60.0, **half}, "hard": {"n": 80.0, **half, **changed}}
@@ -63,16 +47,14 @@ WEIGHTS: dict[str, tuple[float, float, float, float | None, float | None]] = {
 def draw_all(folder: Path) -> dict[str, bytes]:
     frame = dialogues()
     plots.reliability(folder / "reliability.png", frame, {"old score": "old", "new reward": "new"}, outcome="solved")
-    plots.rank_scatter(folder / "ranks.png", frame["old"], frame["new"], frame["solved"], caption="Spearman 0.8")
     plots.weights(folder / "weights.png", WEIGHTS, cap=0.8, caption="n = 1,500")
-    plots.ablation(folder / "ablation.png", ablated(), caption="n = 245 prompts")
     plots.by_bucket(folder / "buckets.png", split())
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def test_plots_are_900_wide_opaque_and_without_metadata(tmp_path: Path) -> None:
     names = draw_all(tmp_path)
-    assert sorted(names) == ["ablation.png", "buckets.png", "ranks.png", "reliability.png", "weights.png"]
+    assert sorted(names) == ["buckets.png", "reliability.png", "weights.png"]
     for name in names:
         with Image.open(tmp_path / name) as image:
             assert image.format == "PNG"
@@ -82,13 +64,11 @@ def test_plots_are_900_wide_opaque_and_without_metadata(tmp_path: Path) -> None:
 
 
 def test_the_same_data_give_the_same_bytes_in_every_thread(tmp_path: Path) -> None:
-    frame = dialogues(80)
-
     def draw(number: int) -> tuple[bytes, bytes]:
-        ranks, weights = tmp_path / f"{number}/ranks.png", tmp_path / f"{number}/weights.png"
-        plots.rank_scatter(ranks, frame["old"], frame["new"], frame["solved"])
+        buckets, weights = tmp_path / f"{number}/buckets.png", tmp_path / f"{number}/weights.png"
+        plots.by_bucket(buckets, split())
         plots.weights(weights, WEIGHTS, cap=0.8)
-        return ranks.read_bytes(), weights.read_bytes()
+        return buckets.read_bytes(), weights.read_bytes()
 
     first = draw(0)
     with ThreadPoolExecutor(3) as pool:
@@ -153,26 +133,11 @@ def test_a_reliability_plot_without_scores_raises_an_error(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_dialogues_with_equal_scores_share_a_mark_at_their_mean_ranks() -> None:
-    frame = pl.DataFrame({"old": [0.9, 0.5, 0.5, 0.1], "new": [0.2, 0.8, 0.8, 0.9], "success": [1.0, 1.0, 0.0, 1.0]})
-    marks = _marks(frame.vstack(frame))
-    assert sorted(marks.rows()) == [(1.5, 7.5, 1.0, 2), (4.5, 4.5, 0.0, 2), (4.5, 4.5, 1.0, 2), (7.5, 1.5, 1.0, 2)]
-
-
-def test_a_rank_scatter_of_columns_that_do_not_match_raises_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match="old 2, new 3, success 2"):
-        plots.rank_scatter(tmp_path / "x.png", [0.1, 0.2], [0.1, 0.2, 0.3], [True, False])
-    with pytest.raises(RC1Error, match="ranks"):
-        plots.rank_scatter(tmp_path / "x.png", [float("nan")], [0.5], [True])
-
-
 @pytest.mark.parametrize("undefined", [None, float("nan")])
 def test_undefined_values_are_not_drawn_as_0(tmp_path: Path, undefined: float | None) -> None:
     for number, value in enumerate((undefined, 0.0)):
-        plots.ablation(tmp_path / f"ablation{number}.png", ablated(success=value))
-        plots.by_bucket(tmp_path / f"split{number}.png", split(overclar_rate_new=value))
-    for name in ("ablation", "split"):
-        assert (tmp_path / f"{name}0.png").read_bytes() != (tmp_path / f"{name}1.png").read_bytes()
+        plots.by_bucket(tmp_path / f"{number}.png", split(overclar_rate_new=value))
+    assert (tmp_path / "0.png").read_bytes() != (tmp_path / "1.png").read_bytes()
 
 
 def test_plots_without_data_raise_an_error(tmp_path: Path) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from heapq import merge
-from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -75,37 +72,6 @@ def keep_rule_of(config: RunConfig) -> KeepRule | None:
     if section.keep_last is None:
         return None
     return KeepRule(section.keep_last, section.keep_every, frozenset({*steps_between(config), config.steps}))
-
-
-def count_saved(config: RunConfig) -> int:
-    """Count the checkpoints that a run writes: at every multiple of either size, and of the last step.
-
-    Those that `every_minutes` adds depend on the speed of the steps and are not counted.
-    """
-    sizes, steps = _sizes(config), config.steps
-    multiples = sum(steps // size for size in sizes) - steps // math.lcm(*sizes)
-    return multiples + (0 if any(steps % size == 0 for size in sizes) else 1)
-
-
-def most_at_once(config: RunConfig) -> int:
-    """Return the most checkpoints that exist at once: all, or those that the rule keeps at the end and the next one."""
-    saved, rule = count_saved(config), keep_rule_of(config)
-    if rule is None or rule.last >= saved:
-        return saved
-    named = rule.always.union(islice(_newest_first(config), rule.last))
-    every = rule.every or config.steps + 1
-    return min(saved, config.steps // every + sum(step % every != 0 for step in named) + 1)
-
-
-def _sizes(config: RunConfig) -> tuple[int, int]:
-    return config.training.checkpoints.every_steps, config.training.segment_steps
-
-
-def _newest_first(config: RunConfig) -> Iterator[int]:
-    """Yield the saved steps in descending order."""
-    steps = config.steps
-    multiples = (range(steps - steps % size, 0, -size) for size in _sizes(config))
-    return (step for step, _ in groupby(merge([steps], *multiples, reverse=True)))
 
 
 def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:

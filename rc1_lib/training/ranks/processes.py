@@ -48,15 +48,6 @@ def on_one_device(processes: int) -> int:
     return processes if get_device().type == "cpu" else 1
 
 
-def gpus_of(training: Training) -> int:
-    """Return how many GPUs (or MPS devices) the processes use, one each; 0 on a CPU.
-
-    Raises:
-        ConfigError: see `processes_of`.
-    """
-    return 0 if get_device().type == "cpu" else processes_of(training)
-
-
 def _evenly(processes: int, shards: int) -> int:
     if shards % processes:
         raise ConfigError(
