@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from multiprocessing import Pipe
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,8 +14,6 @@ from rc1_lib.cli.plan import _timed_steps
 from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
-from rc1_lib.training.ranks import launched
-from rc1_lib.training.ranks.launched import LaunchedGroup
 from rc1_lib.training.ranks.processes import gpus_of
 from rc1_lib.workspace.artifacts import read_json
 
@@ -69,7 +67,8 @@ def test_only_the_first_process_of_a_launcher_runs_a_single_process_command(monk
 @pytest.mark.parametrize("size", [1, 2])
 def test_each_process_counts_one_gpu(opened: Run, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     training = opened.config.training.model_copy(update={"shards": 2})
-    monkeypatch.setattr(launched, "_joined", LaunchedGroup([Pipe()[0]]) if size > 1 else None)
+    launched = SimpleNamespace(size=size) if size > 1 else None
+    monkeypatch.setattr("rc1_lib.training.ranks.processes.launched_group", lambda: launched)
     assert gpus_of(training) == 0
     monkeypatch.setattr("rc1_lib.training.ranks.processes.get_device", lambda: torch.device("cuda"))
     assert gpus_of(training) == size
