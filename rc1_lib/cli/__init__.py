@@ -6,6 +6,10 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rc1_lib.training.ranks.group import Group
 
 _SHARED = ("train", "plan", "learnability", "evaluate")
 """Commands that a launcher may start in several processes; `plan` times steps the way training will run them."""
@@ -81,7 +85,14 @@ def _leads() -> bool:
             return True
         if launch.rank:
             quieten(hub=False)
-        return join(launch)
+        return join(launch, _follow)
     except RC1Error as error:
         print(f"rc1: {visible(str(error))}", file=sys.stderr)
         sys.exit(REFUSED)
+
+
+def _follow(group: Group) -> None:
+    """Take part in the steps of the first process. A worker imports here what the first process imports later."""
+    from rc1_lib.training.engine import follow
+
+    follow(group)

@@ -6,18 +6,20 @@ precision and its quantisation differ.
 
 from __future__ import annotations
 
+import gc
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.optim import AdamW
 from transformers import PreTrainedModel
 
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.api import Engine, Setup
@@ -26,14 +28,15 @@ from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, Timing, start_timing, stop_timing, timed
-from rc1_lib.training.ranks.group import Link, WorkerGroup
-from rc1_lib.training.ranks.processes import group_of, on_one_device, processes_of
+from rc1_lib.training.ranks.group import Group, group_of
+from rc1_lib.training.ranks.processes import on_one_device, processes_of
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
+from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.decoder import context_of, longest_dialogue
 from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.sampling_weights import make_sampling_copy
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, collate
+from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, batch_of, collate
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs, token_logprobs
 from rc1_lib.training.updates.losses import FixedKL, kl_control
 from rc1_lib.training.updates.metrics import check_parity, distance, episode_metrics, larger_distance
@@ -42,7 +45,6 @@ from rc1_lib.training.usable import check_memory, check_usable
 if TYPE_CHECKING:
     from rc1_lib.extras.vllm.sampler import VLLMSampler
 
-P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
@@ -74,7 +76,7 @@ class PolicyEngine(Engine):
     needs_states: ClassVar[bool] = False
     plays_start: ClassVar[bool] = False
     fixed_kl: ClassVar[bool] = False
-    _workers: WorkerGroup | None = None
+    _group: Group | None = None
     _server: VLLMSampler | None = None
 
     @abstractmethod
@@ -111,29 +113,24 @@ class PolicyEngine(Engine):
         if size == 1:
             self._build(setup, None)
             return
-        self._workers = group_of(size)
-        with self._workers.constructing(type(self).as_worker, setup):
-            self._build(setup, self._workers.link)
-
-    @classmethod
-    def as_worker(cls, link: Link, setup: Setup) -> Self:
-        """Create the engine of a worker process, with the setup of the first process."""
-        engine = cls()
-        engine._build(setup, link)
-        return engine
+        self._group = group_of(size, follow)
+        self._group.led = self
+        with self._group.calling(_SETUP, setup.config.model_dump_json(), setup.model.base, setup.seed):
+            self._build(setup, self._group)
+            self._group.all_gather({})  # whoever cannot build its engine is found here
 
     def close(self) -> None:
-        """Stop the worker processes, and unload the adapter from the sampling server."""
+        """Leave the worker processes to the next engine, and unload the adapter from the sampling server."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
-        group, self._workers = self._workers, None
-        if group is not None and group.whole:
-            group.release()
+        group, self._group = self._group, None
+        if group is not None and group.led is self:
+            group.led = None
 
-    def _build(self, setup: Setup, link: Link | None) -> None:
+    def _build(self, setup: Setup, group: Group | None) -> None:
         self.seed, self._section, run = setup.seed, setup.update, setup.run
-        self._shards = ONE_SHARD if run is None else Shards(run.training.shards, link)
+        self._shards = ONE_SHARD if run is None else Shards(run.training.shards, group)
         self.device = get_device(setup.devices)
         self.precision = precision_of(self.device, setup.precision)
         self.tokenizer = load_tokenizer(setup.model)
@@ -253,14 +250,17 @@ class PolicyEngine(Engine):
         """
         rates, step, kl = self._rates, batch.get("step", 0), self._kl
         metrics = self._on_all_processes(
-            self._learn, self._collated(batch), 0.0 if kl is None else kl.coef, step, rates
+            self._learn, self._collated(batch).parts(), 0.0 if kl is None else kl.coef, step, rates
         )
         if kl is not None:
             check_parity(metrics, self._training.parity, step)
             kl.update(metrics["objective/kl_per_token"])
         return {**metrics, "lr": rates[0]}
 
-    def _learn(self, batch: TokenBatch, kl_coef: float, iteration: int, rates: Sequence[float]) -> dict[str, float]:
+    def _learn(
+        self, parts: Mapping[str, Tensor | None], kl_coef: float, iteration: int, rates: Sequence[float]
+    ) -> dict[str, float]:
+        batch = batch_of(parts)
         # Workers have not seen the learning rates that a schedule set in the first process.
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
@@ -366,12 +366,42 @@ class PolicyEngine(Engine):
         return self._on_all_processes(self._timings)
 
     def _timings(self) -> list[list[Timing]]:
-        kept, mine = stop_timing(), self._shards.mine
+        kept, mine = [(one.section.value, one.began, one.ended) for one in stop_timing()], self._shards.mine
         found = self._shards.all_gather({shard: kept if shard == mine[0] else [] for shard in mine})
-        return [part for part in found if part]
+        return [[Timing(Section(name), began, ended) for name, began, ended in part] for part in found if part]
 
-    def _on_all_processes(self, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
-        """Call a method of this engine in every worker process at the same time and return the first one's result."""
-        assert self._workers is not None or self._shards.alone, "the engine was closed"
-        with nullcontext() if self._workers is None else self._workers.calling(method, *arguments, **named):
-            return method(*arguments, **named)
+    def _on_all_processes(self, method: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a method of this engine in every process at the same time and return the first one's result."""
+        if self._group is None:
+            assert self._shards.alone, "the engine was closed"
+            return method(*arguments)
+        assert self._group.led is self, "the worker processes follow another engine since"
+        with self._group.calling(method.__name__, *arguments):
+            return method(*arguments)
+
+
+_SETUP = "setup"
+_SHARED = ("_play", "_learn", "_load_adapter", "_load", "_start_timing", "_timings")
+"""Methods that every process calls."""
+
+
+def follow(group: Group) -> None:
+    """Build the engines of the first process in a worker process too, and call the methods that it calls.
+
+    Raises:
+        LostError: when the first process has ended.
+    """
+    engine: PolicyEngine | None = None
+    while True:
+        name, arguments = group.next_call()
+        if name == _SETUP:
+            engine = None  # free the old policy first; two at once would need twice the memory
+            gc.collect()
+            config, base, seed = arguments
+            setup = Setup.of_run(RunConfig.model_validate_json(config), base, seed)
+            engine = cast(PolicyEngine, make_engine(setup.config.training.engine))
+            engine._build(setup, group)
+            group.all_gather({})
+        else:
+            assert engine is not None and name in _SHARED, f"found the call '{name}'"
+            getattr(engine, name)(*arguments)

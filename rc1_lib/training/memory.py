@@ -18,7 +18,7 @@ _EVENTS, _VMSTAT = Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat")
 
 def used_mb() -> float:
     """Return the peak memory in MiB: of the accelerator if one is used, or else the process's resident memory."""
-    import torch  # here, because the first process of a launch needs `oom_kills` before it needs torch
+    import torch  # here, because what the kernel says needs no torch
 
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 2**20

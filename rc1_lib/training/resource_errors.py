@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from rc1_lib.errors import RC1Error
 from rc1_lib.training.diverged import DivergedError
 
 DISK, MEMORY = "the disk is full", "memory is full"
@@ -21,11 +22,11 @@ _NO_MEMORY = re.compile(r"can(?:not|'t) allocate memory|DefaultCPUAllocator|out 
 _ROOM = "free space, or name another --workspace"
 
 
-class WorkerShortage(Exception):
-    """An error of a worker process, perhaps caused by a shortage there.
+class LostError(RC1Error):
+    """A process that shares a step is gone, or silent.
 
     Attributes:
-        lacking: what ran out, as `shortage` returns it; "" if something else failed.
+        lacking: what it ran out of, as `shortage` returns it; "" if not known.
     """
 
     def __init__(self, text: str, lacking: str = "") -> None:
@@ -35,7 +36,7 @@ class WorkerShortage(Exception):
 
 def shortage(error: BaseException) -> str:
     """Return what has run out, `DISK` or `MEMORY`; "" for any other error."""
-    if isinstance(error, WorkerShortage):
+    if isinstance(error, LostError):
         return error.lacking
     if isinstance(error, MemoryError) or _is(error, "torch", "OutOfMemoryError"):
         return MEMORY

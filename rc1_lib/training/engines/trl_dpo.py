@@ -32,7 +32,7 @@ from rc1_lib.training.api import Setup
 from rc1_lib.training.device import Precision
 from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.ranks.group import Link
+from rc1_lib.training.ranks.group import Group
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates.batch import EpisodeBatch
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
@@ -57,9 +57,9 @@ class TrlDPO(PolicyEngine):
     _made: DPOTrainer | None
     _logged: _Logged
 
-    def _build(self, setup: Setup, link: Link | None) -> None:
+    def _build(self, setup: Setup, group: Group | None) -> None:
         self._made = None
-        super()._build(setup, link)
+        super()._build(setup, group)
 
     def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config, section = setup.config, setup.config.training.trl_dpo
@@ -137,7 +137,7 @@ class TrlDPO(PolicyEngine):
         finally:
             gc.unfreeze()
         self.policy.train(training)
-        if self._workers is not None:
+        if not self._shards.alone:
             self._on_all_processes(self._load_adapter, self.policy.adapter_state())
         logs = self._logged.taken()
         for log in logs:

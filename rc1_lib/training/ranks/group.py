@@ -1,282 +1,276 @@
-"""A group of processes that do each step together: workers repeat every call of the first process on their own shards.
+"""The processes of this machine that share a step, as a group of `torch.distributed`: gloo, and nccl between GPUs.
 
-A process that ends closes its channel, which the other side notices at once, so no timeout is needed. All data go
-through the first process: a few megabytes per step. The channels are plain sockets instead of `torch.distributed`,
-because TRL, transformers and accelerate would take its default group for processes that train with them.
+The first process runs the command. The others follow it: it names a method of the engine, and each process works on its
+own shards. They meet where their results are gathered. What travels is read as `packed.py` says, and gloo listens on
+loopback alone.
 """
 
 from __future__ import annotations
 
-import gc
-import io
-import pickle
+import atexit
+import multiprocessing
+import os
+import shutil
 import signal
-import sys
-import traceback
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from types import MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
 
-from rc1_lib.errors import RC1Error
+import torch
+import torch.distributed as dist
+from torch.multiprocessing.spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, start_processes
+
+from rc1_lib.runtime.libraries import quieten
 from rc1_lib.training.memory import oom_kills
-from rc1_lib.training.resource_errors import WorkerShortage, shortage
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from rc1_lib.training.ranks.packed import pack, unpack
+from rc1_lib.training.resource_errors import MEMORY, LostError
 
 Done = TypeVar("Done")
-Given = TypeVar("Given")
-P = ParamSpec("P")
 
+PATIENCE = timedelta(minutes=30)
+"""How long processes wait for each other in a step. It is torch's own default."""
+_IDLE = timedelta(days=365)
+"""How long a worker waits for the next step. The first process may have other work, or wait for a judge."""
+_START_S, _END_S, _LOOK_S = 1800.0, 30.0, 0.1
 GO_ON = "this step is lost, but no checkpoint is: run the same command again to resume from the newest one"
-"""What to do after losing a process."""
 KILLED = "the kernel has killed a process since then, because memory was full"
-"""Why a process was lost, if the kernel says so."""
 
 
-class LostError(WorkerShortage, RC1Error):
-    """A process of the group is gone, or has rejected its part."""
-
-
-class WorkerError(WorkerShortage, RuntimeError):
-    """A process of the group has failed. The message has its traceback."""
-
-
-class DisconnectedError(Exception):
-    """The process at the other end of a channel is gone.
+class Group:
+    """This process's place among those that share a step.
 
     Attributes:
-        process: its number, from 1.
-    """
-
-    def __init__(self, process: int) -> None:
-        super().__init__(f"process {process}")
-        self.process = process
-
-
-class Channel:
-    """One end of a connection between two processes of this program."""
-
-    def __init__(self, connection: Connection, process: int) -> None:
-        """Keep the connection and the number of the process at the other end, from 1."""
-        self._connection, self._process = connection, process
-
-    def send(self, thing: Any) -> None:
-        """Send an object. Returns once the operating system has accepted it.
-
-        Raises:
-            DisconnectedError: if the other process is gone.
-        """
-        # Not `Connection.send`: it would move tensors to shared memory, which a killed process would leak.
-        content = io.BytesIO()
-        _Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(thing)
-        try:
-            self._connection.send_bytes(content.getbuffer())
-        except OSError as error:
-            raise DisconnectedError(self._process) from error
-
-    def receive(self) -> Any:
-        """Wait for an object.
-
-        Raises:
-            DisconnectedError: if the other process is gone, even in the middle of a message.
-            LostError: if it rejected its part.
-            WorkerError: if it failed.
-        """
-        try:
-            content = self._connection.recv_bytes()
-        except (EOFError, OSError) as error:
-            raise DisconnectedError(self._process) from error
-        thing = pickle.loads(content)
-        if isinstance(thing, WorkerShortage):
-            raise thing
-        return thing
-
-    def close(self) -> None:
-        """Close this end."""
-        self._connection.close()
-
-
-class _Pickler(pickle.Pickler):
-    """Pickles tensors of an accelerator so that they are loaded onto the receiver's own device."""
-
-    def reducer_override(self, thing: Any) -> Any:
-        """Use Python's default for everything else."""
-        torch = sys.modules.get("torch")  # not imported here, because exchanging other objects needs no torch
-        if torch is not None and isinstance(thing, torch.Tensor) and thing.device.type != "cpu":
-            return _on_own_device, (thing.cpu(),)
-        return NotImplemented
-
-
-def _on_own_device(tensor: Tensor) -> Any:
-    from rc1_lib.training.device import get_device, to_device
-
-    return to_device(tensor, get_device())
-
-
-class Link:
-    """Exchanges results between the processes of a group.
-
-    Attributes:
-        rank: of this process; 0 is the first process.
+        rank: of this process; 0 is the first.
         size: number of processes.
+        whole: whether no process is known to be lost. A group that is not whole cannot be used any more.
+        led: in the first process, the engine that the workers follow.
     """
 
-    def __init__(self, rank: int, size: int, channels: Sequence[Channel]) -> None:
-        """Keep the channels to the workers, or in a worker the channel to the first process."""
-        self.rank, self.size, self._channels = rank, size, channels
+    led: object = None
 
-    def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
-        """Send the results of this process's shards to the others, and return the results of all shards."""
-        found = dict(mine)
-        if self.rank:
-            first = self._channels[0]
-            first.send(found)
-            everybodys: dict[int, Done] = first.receive()
-            return everybodys
-        for channel in self._channels:
-            found |= channel.receive()
-        for channel in self._channels:
-            channel.send(found)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a worker does next. It replies with None or an error.
-
-    Attributes:
-        function: a method to call on the worker's object, or a function that constructs the object from its link.
-        constructs: whether `function` constructs the object.
-    """
-
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    named: Mapping[str, Any] = field(default_factory=dict)
-    constructs: bool = False
-
-
-class WorkerGroup(ABC):
-    """The worker processes of one engine, as the first process sees them.
-
-    Attributes:
-        link: of the first process.
-        to_go_on: what to do after the group was closed.
-    """
-
-    to_go_on: ClassVar[str]
-
-    def __init__(self, connections: Sequence[Connection]) -> None:
-        """Keep the connection to each worker."""
-        assert connections, "a group needs at least one worker"
-        self._killed_before = oom_kills()
-        self._channels = [Channel(connection, process) for process, connection in enumerate(connections, start=2)]
-        self.link = Link(0, 1 + len(connections), self._channels)
-
-    @abstractmethod
-    def release(self) -> None:
-        """Keep the group for the next engine."""
-        ...
-
-    @abstractmethod
-    def _loss(self, process: int) -> LostError:
-        """Return an error that says, if known, how a process with a broken channel ended."""
-        ...
-
-    def _killed_for_memory(self) -> bool:
-        """Whether the kernel has killed a process of this machine since the group began, because memory was full."""
-        return oom_kills() > self._killed_before
-
-    @property
-    def whole(self) -> bool:
-        """Whether all workers are alive, as far as is known."""
-        return bool(self._channels)
-
-    @contextmanager
-    def constructing(self, make: Callable[[Link, Given], object], given: Given) -> Iterator[None]:
-        """Let every worker construct its object with `make` while the first process constructs its own in the block.
-
-        Raises:
-            LostError: if a worker ended or rejected its part. This and any other error in the block closes the group.
-            WorkerError: if a worker failed.
-        """
-        with self._guarded(Call(make, (given,), constructs=True)):
-            yield
-
-    @contextmanager
-    def calling(self, method: Callable[P, object], *arguments: P.args, **named: P.kwargs) -> Iterator[None]:
-        """Let every worker call a method on its object while the first process calls it on its own in the block.
+    def __init__(self, rank: int, size: int, where: str = "env://", workers: ProcessContext | None = None) -> None:
+        """Meet the others.
 
         Args:
-            method: of the first process's object. It is pickled by class and name, so workers import it.
-            arguments: positional arguments of the call.
-            named: keyword arguments of the call.
-
-        Raises:
-            LostError: if a worker ended or rejected its part. This and any other error in the block closes the group.
-            WorkerError: if a worker failed.
+            rank: of this process.
+            size: number of processes.
+            where: they meet, as torch takes it; by default where a launcher's environment says.
+            workers: those that this process has started.
         """
-        assert isinstance(method, MethodType), f"{method} is not a method of an object"
-        with self._guarded(Call(method.__func__, arguments, named)):
-            yield
+        self.rank, self.size, self._workers, self.whole = rank, size, workers, True
+        self._killed_before = oom_kills()
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        loopback = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+        os.environ.update(GLOO_SOCKET_IFNAME=loopback, NCCL_SOCKET_IFNAME=loopback)
+        backend = "cpu:gloo,cuda:nccl" if self._device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, where, PATIENCE, size, rank)
+        self._calls = dist.new_group(backend="gloo", timeout=_IDLE if rank else PATIENCE)
 
-    def close(self) -> None:
-        """Close all channels. Unfinished work is lost."""
-        for channel in self._channels:
-            channel.close()
-        self._channels.clear()
+    @property
+    def started_here(self) -> bool:
+        """Whether this process started the others; else a launcher did."""
+        return self._workers is not None
 
     @contextmanager
-    def _guarded(self, call: Call) -> Iterator[None]:
+    def calling(self, name: str, *arguments: Any) -> Iterator[None]:
+        """Let every worker do what has this name, while the first process does the same in the block.
+
+        Args:
+            name: as `next_call` returns it.
+            arguments: what `pack` takes.
+
+        Raises:
+            LostError: if a worker is gone or silent. Every error in the block closes the group, because the workers may
+                be anywhere in their part.
+        """
+        if not self.whole:
+            raise LostError("the processes that share a step were lost; start the command again")
+        content = pack([name, arguments], torch.device("cpu"))
         try:
-            if not self._channels:
-                raise LostError(f"the worker processes were stopped; {self.to_go_on}")
-            for channel in self._channels:
-                channel.send(call)
+            self._together(dist.broadcast, torch.tensor([len(content)]), 0, self._calls)
+            self._together(dist.broadcast, content, 0, self._calls)
             yield
-            for channel in self._channels:
-                said = channel.receive()
-                assert said is None, f"found the reply {said!r} of a worker, expected None"
-        except DisconnectedError as error:
-            loss = self._loss(error.process)
-            self.close()
-            raise loss from error
         except BaseException:
-            # The workers may be anywhere in their part, so they cannot be used again.
             self.close()
             raise
 
+    def next_call(self) -> tuple[str, list[Any]]:
+        """Wait until the first process names what to do, and return that.
 
-def work(connection: Connection, rank: int, size: int) -> None:
-    """Run as a worker: repeat the calls of the first process on this process's shards, until the first process ends."""
+        Raises:
+            LostError: if the first process has ended.
+        """
+        size = torch.zeros(1, dtype=torch.int64)
+        self._together(dist.broadcast, size, 0, self._calls)
+        content = torch.empty(int(size), dtype=torch.uint8)
+        self._together(dist.broadcast, content, 0, self._calls)
+        name, arguments = unpack(content)
+        return name, arguments
+
+    def all_gather(self, mine: Mapping[int, Done]) -> dict[int, Done]:
+        """Return the results of all processes, given those of this one, by shard.
+
+        Raises:
+            LostError: if a process is gone or silent.
+        """
+        content = pack(mine, self._device)
+        # The sizes go through the CPU, so that gloo waits for the slowest process, and nccl only moves bytes.
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
+        self._together(dist.all_gather, sizes, torch.tensor([len(content)]))
+        padded = content.new_zeros(int(torch.cat(sizes).max()))
+        padded[: len(content)] = content
+        parts = [torch.empty_like(padded) for _ in sizes]
+        self._together(dist.all_gather, parts, padded)
+        found = dict(mine)
+        for rank, (size, part) in enumerate(zip(sizes, parts, strict=True)):
+            if rank != self.rank:
+                found |= unpack(part[: int(size)])
+        return found
+
+    def close(self) -> None:
+        """Leave the group, and end the processes that were started for it."""
+        if not self.whole:
+            return
+        self.whole = False
+        if self._workers is not None:
+            for process in self._workers.processes:
+                process.kill()
+                process.join()
+        dist.destroy_process_group()
+
+    def check_alive(self) -> None:
+        """Close the group if a process that was started for it has ended."""
+        if self._workers is not None and any(one.exitcode is not None for one in self._workers.processes):
+            self.close()
+
+    def _together(self, collective: Callable[..., object], *what: Any) -> None:
+        try:
+            collective(*what)
+        except RuntimeError as error:  # what gloo and nccl raise, for a closed connection as for a timeout
+            raise self._loss(str(error)) from error
+
+    def _loss(self, why: str) -> Exception:
+        if "timed out" in why.lower():
+            return _silence()
+        if self._workers is not None and (ended := _how_ended(self._workers, self._killed_before, _END_S)):
+            return ended
+        if oom_kills() > self._killed_before:
+            return LostError(f"one of the {self.size} processes that share a step is gone, and {KILLED}", MEMORY)
+        return LostError(
+            f"one of the {self.size} processes that share a step is gone; what started it says how it ended; {GO_ON}"
+        )
+
+
+_group: Group | None = None
+_asked: tuple[int, int, Callable[[Group], None]] | None = None
+"""The process that started the group, and what `group_of` was asked for."""
+
+
+def launched_group() -> Group | None:
+    """Return the processes that a launcher started with this one; None without a launcher."""
+    return None if _group is None or _group.started_here else _group
+
+
+def use_launched(group: Group) -> None:
+    """Let every engine use the processes of a launcher."""
+    global _group
+    _group = group
+
+
+def group_of(size: int, follow: Callable[[Group], None]) -> Group:
+    """Return the group of this process: a launcher's, or the one that it started last, or a new one.
+
+    Starting one takes seconds, because each process imports torch.
+
+    Args:
+        size: number of processes, including this one.
+        follow: what a new worker does with its group, until the first process ends.
+
+    Raises:
+        LostError: if a new worker ends, or is silent, before it has started.
+    """
+    global _group, _asked
+    if _group is not None and _group.started_here:
+        _group.check_alive()
+        if not _group.whole or _asked != (os.getpid(), size, follow):
+            _group.close()
+            _group = None
+    if _group is None:
+        _group, _asked = _start(size, follow), (os.getpid(), size, follow)
+    return _group
+
+
+@atexit.register
+def _close() -> None:
+    if _group is not None and _asked is not None and _asked[0] == os.getpid():  # not in a fork
+        _group.close()
+
+
+def _start(size: int, follow: Callable[[Group], None]) -> Group:
+    folder = Path(tempfile.mkdtemp(prefix="rc1-group-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    killed_before, until = oom_kills(), time.monotonic() + _START_S
+    workers: ProcessContext = start_processes(  # type: ignore[no-untyped-call]
+        _work, (folder, size, follow), size - 1, join=False, daemon=True, start_method="spawn"
+    )
+    while not all((folder / str(rank)).exists() for rank in range(1, size)):
+        if ended := _how_ended(workers, killed_before, _LOOK_S):
+            raise ended
+        if time.monotonic() > until:
+            for process in workers.processes:
+                process.kill()
+            raise _silence()
+    return Group(0, size, _meeting(folder), workers)
+
+
+def _meeting(folder: Path) -> str:
+    return f"file://{folder}/store"
+
+
+def _work(index: int, folder: Path, size: int, follow: Callable[[Group], None]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl+C; this one ends with it
-    first = Channel(connection, 1)
-    link, engine = Link(rank, size, [first]), None
-    with suppress(DisconnectedError):
-        while True:
-            try:
-                call = first.receive()
-                if call.constructs:
-                    engine = None  # free the old policy first; two at once would need twice the memory
-                    gc.collect()
-                    engine = call.function(link, *call.arguments)
-                else:
-                    call.function(engine, *call.arguments, **call.named)
-            except DisconnectedError:
-                raise
-            except Exception as error:
-                # An error in the work itself occurs in the first process too, which then raises its own.
-                first.send(_as_sent(error, f"process {rank + 1} of {size}: "))
-                return
-            first.send(None)
+    os.dup2(2, 1)  # standard output belongs to the first process
+    quieten(hub=False)
+    threading.Thread(target=_end_with_the_first, daemon=True).start()
+    rank = index + 1
+    (folder / str(rank)).touch()
+    with suppress(LostError):
+        follow(Group(rank, size, _meeting(folder)))
 
 
-def _as_sent(error: Exception, who: str) -> WorkerShortage:
-    if isinstance(error, RC1Error):
-        return LostError(f"{who}{error}")
-    lacking, what = shortage(error), traceback.format_exc()
-    return WorkerError(f"{who}{str(error) or type(error).__name__}\n{what}" if lacking else f"{who}{what}", lacking)
+def _end_with_the_first() -> None:
+    first = multiprocessing.parent_process()
+    assert first is not None, "a worker is started by another process"
+    first.join()
+    os._exit(0)
+
+
+def _how_ended(workers: ProcessContext, killed_before: int, seconds: float) -> Exception | None:
+    """Return an error that says how a worker ended; None if none has failed within these seconds."""
+    try:
+        workers.join(seconds, grace_period=_END_S)
+    except ProcessExitedException as ended:
+        who = f"process {ended.error_index + 2} of {len(workers.processes) + 1}"
+        if ended.exit_code == -signal.SIGKILL and oom_kills() > killed_before:
+            return LostError(f"{who} was killed by signal {signal.SIGKILL}, and {KILLED}", MEMORY)
+        code = ended.exit_code
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return LostError(f"{who} {how}; {GO_ON}")
+    except ProcessRaisedException as raised:
+        who = f"process {raised.error_index + 2} of {len(workers.processes) + 1}"
+        return RuntimeError(f"{who}: {raised.msg.strip().splitlines()[-1]}\n{raised.msg}")
+    return None
+
+
+def _silence() -> LostError:
+    minutes = PATIENCE.total_seconds() / 60
+    return LostError(
+        f"a process that shares the step was silent for {minutes:g} minutes, expected it to go on; it may be stopped "
+        f"(SIGSTOP, a frozen container): end it; {GO_ON}"
+    )

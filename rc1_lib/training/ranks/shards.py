@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from rc1_lib.training.profiler import Section, timed
-from rc1_lib.training.ranks.group import Link
+from rc1_lib.training.ranks.group import Group
 
 Done = TypeVar("Done")
 
@@ -23,22 +23,22 @@ class Shards:
         count: shards per step.
     """
 
-    def __init__(self, count: int, link: Link | None = None) -> None:
-        """Keep the number of shards. Without a link to other processes, all are this process's."""
+    def __init__(self, count: int, group: Group | None = None) -> None:
+        """Keep the number of shards. Without other processes, all are this process's."""
         assert count >= 1, f"{count} shards"
-        self.count, self._link = count, link
+        self.count, self._group = count, group
 
     @property
     def alone(self) -> bool:
         """Whether there are no other processes."""
-        return self._link is None
+        return self._group is None
 
     @property
     def mine(self) -> list[int]:
         """The shards of this process."""
-        if self._link is None:
+        if self._group is None:
             return list(range(self.count))
-        return list(range(self._link.rank, self.count, self._link.size))
+        return list(range(self._group.rank, self.count, self._group.size))
 
     def split(self, rows: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
         """Split rows into shards of similar work: longest first, dealt back and forth (0 1 1 0).
@@ -56,10 +56,10 @@ class Shards:
     def all_gather(self, mine: Mapping[int, Done]) -> list[Done]:
         """Return the results of all shards in order, given those of this process's own."""
         assert sorted(mine) == self.mine, f"found results of shards {sorted(mine)}, expected {self.mine}"
-        if self._link is None:
+        if self._group is None:
             return [mine[shard] for shard in range(self.count)]
         with timed(Section.OTHERS):
-            found = self._link.all_gather(mine)
+            found = self._group.all_gather(mine)
         return [found[shard] for shard in range(self.count)]
 
 

@@ -94,7 +94,11 @@ class Playground:
             starts = [self.start(rows[at], keys[at]) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
-        found = shards.all_gather({shard: played(parts[shard]) for shard in shards.mine})
+        mine = {shard: played(parts[shard]) for shard in shards.mine}
+        found = list(mine.values())
+        if not shards.alone:
+            travelling = {shard: [each.parts() for each in part] for shard, part in mine.items()}
+            found = [[Trajectory.of(each) for each in part] for part in shards.all_gather(travelling)]
         gathered = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
         return [trajectory for _, trajectory in sorted(gathered, key=itemgetter(0))]
 

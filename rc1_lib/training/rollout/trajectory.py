@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -103,6 +104,30 @@ class Trajectory:
     def action_count(self) -> int:
         """Number of tokens that the policy sampled."""
         return sum(self.action_mask)
+
+    def parts(self) -> dict[str, Any]:
+        """Return the fields as tensors and JSON values, from which `of` makes an equal trajectory."""
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {
+            "ids": torch.tensor(self.ids),
+            "action_mask": torch.tensor(self.action_mask),
+            "logprobs": torch.tensor(self.logprobs, dtype=torch.float64),
+            "outcome": asdict(self.outcome),
+            "states": None if self.states is None else torch.from_numpy(self.states),
+        }
+
+    @classmethod
+    def of(cls, parts: dict[str, Any]) -> Self:
+        """Make the trajectory whose `parts` these are."""
+        outcome = parts["outcome"]
+        return cls(
+            **parts
+            | {name: tuple(parts[name].tolist()) for name in ("ids", "action_mask", "logprobs")}
+            | {name: tuple(parts[name]) for name in ("turn_ends", "messages")}
+            | {
+                "outcome": EpisodeOutcome(**outcome | {"status": EpisodeStatus(outcome["status"])}),
+                "states": None if parts["states"] is None else parts["states"].numpy(),
+            }
+        )
 
 
 class RunningEpisode:

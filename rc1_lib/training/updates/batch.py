@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 import torch
@@ -64,9 +64,11 @@ class TokenBatch:
 
     def on(self, device: torch.device | str) -> Self:
         """Return the batch on a device."""
-        return type(self)(
-            **{field.name: to_device(getattr(self, field.name), torch.device(device)) for field in fields(self)}
-        )
+        return type(self)(**to_device(self.parts(), torch.device(device)))
+
+    def parts(self) -> dict[str, Tensor | None]:
+        """Return the fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,12 @@ class EpisodeBatch(TokenBatch):
     scores: Tensor
     groups: Tensor
     states: Tensor | None = None
+
+
+def batch_of(parts: Mapping[str, Tensor | None]) -> TokenBatch:
+    """Return the batch with these `parts`."""
+    fitting: type[TokenBatch] = EpisodeBatch if "scores" in parts else TokenBatch
+    return fitting(**cast(dict[str, Any], parts))
 
 
 @dataclass(frozen=True, slots=True)

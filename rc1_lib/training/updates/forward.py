@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -159,9 +160,11 @@ def _gathered(
 ) -> list[tuple[ActionTokens, Tensor]]:
     """Apply `read` to every micro-batch of this process's shards, and gather the results of all shards."""
     lengths = batch.lengths.tolist()
-    rows_of_shard, mine = shards.split(rows, lengths), dict[int, list[tuple[ActionTokens, Tensor]]]()
+    tokens = [
+        [action_tokens(batch, part) for part in micro_batches(rows_of_shard, lengths, micro_tokens)]
+        for rows_of_shard in shards.split(rows, lengths)
+    ]
     with torch.no_grad(), timed(section):
-        for shard in shards.mine:
-            parts = [action_tokens(batch, part) for part in micro_batches(rows_of_shard[shard], lengths, micro_tokens)]
-            mine[shard] = [(tokens, read(tokens)) for tokens in parts]
-    return [each for found in shards.all_gather(mine) for each in found]
+        mine = {shard: [read(each) for each in tokens[shard]] for shard in shards.mine}
+    found = itertools.chain(*shards.all_gather(mine))
+    return list(zip(itertools.chain(*tokens), found, strict=True))

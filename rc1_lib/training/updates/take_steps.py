@@ -149,16 +149,16 @@ def gradients_of(
         The sums over the minibatch's action tokens.
     """
     lengths = objective.batch.lengths.tolist()
-    parts, mine = shards.split(rows, lengths), dict[int, tuple[Tally, Gradients]]()
+    parts, mine = shards.split(rows, lengths), dict[int, tuple[dict[str, float], int, Gradients]]()
     for shard in shards.mine:
         seen = Tally()
         for part in micro_batches(parts[shard], lengths, objective.update.micro_tokens):
             tokens = action_tokens(objective.batch, part)
             seen.add(add_gradients(policy, objective, tokens, optimizer_step.scale), len(tokens.rows))
-        mine[shard] = seen, optimizer_step.pop_gradients()
+        mine[shard] = seen.sums, seen.tokens, optimizer_step.pop_gradients()
     whole = Tally()
-    for seen, gradients in shards.all_gather(mine):
-        whole.merge(seen)
+    for sums, count, gradients in shards.all_gather(mine):
+        whole.add(sums, count)
         optimizer_step.add(gradients)
     return whole
 

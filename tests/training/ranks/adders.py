@@ -1,111 +1,81 @@
-"""An adder for groups of processes, in place of an engine. It fails in the way that a test wants.
-
-It imports torch only if needed: the import takes a second in each new process.
-"""
+"""What the processes of a group do together in place of an engine's steps. Some of it goes wrong, in workers only."""
 
 from __future__ import annotations
 
 import os
-import resource
 import signal
-import tempfile
 from collections.abc import Callable
-from typing import ClassVar, ParamSpec, Self, TypeVar
-from weakref import WeakSet
+from typing import Any, TypeVar
 
-from rc1_lib.errors import RC1Error
-from rc1_lib.training.ranks.group import Link, WorkerGroup
+import torch
+
+from rc1_lib.training.ranks.group import Group, group_of
 from rc1_lib.training.ranks.shards import Shards
 
-P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-class Adder:
-    """Adds numbers by shard, or fails in the requested way, in workers only."""
-
-    alive: ClassVar[WeakSet[Adder]] = WeakSet()
-
-    def __init__(self, link: Link, shards: int) -> None:
-        self.link, self.shards = link, Shards(shards, link)
-        self.alive_before, self.itself = len(self.alive), self  # a cycle like an engine's: only gc frees it
-        self.alive.add(self)
-
-    @classmethod
-    def as_worker(cls, link: Link, setup: int) -> Self:
-        return cls(link, setup)
-
-    def add(self, numbers: list[float]) -> float:
-        parts = self.shards.split(range(len(numbers)), [1] * len(numbers))
-        total = 0.0
-        for found in self.shards.all_gather({at: sum(numbers[row] for row in parts[at]) for at in self.shards.mine}):
-            total += found
-        return total
-
-    def process(self) -> list[int]:
-        """Return the process ids by rank."""
-        found = self.shards.all_gather({at: os.getpid() for at in self.shards.mine})
-        return found[: self.link.size]
-
-    def others(self) -> list[int]:
-        """Return by rank how many adders were alive when this one was made."""
-        return self.shards.all_gather({at: self.alive_before for at in self.shards.mine})[: self.link.size]
-
-    def die(self) -> list[int]:
-        if self.link.rank:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return self.process()
-
-    def leave(self) -> list[int]:
-        if self.link.rank:
-            os.write(2, b"out of patience\n")
-            os._exit(7)
-        return self.process()
-
-    def refuse(self) -> None:
-        if self.link.rank:
-            raise RC1Error("base: not found")
-
-    def fill_memory(self) -> list[int]:
-        if self.link.rank:
-            import torch
-
-            torch.empty(2**58)
-        return self.process()
-
-    def fill_disk(self) -> list[int]:
-        if self.link.rank:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
-            with tempfile.TemporaryFile() as file:
-                file.write(bytes(100))
-                file.flush()
-        return self.process()
-
-    def fail(self) -> list[int]:
-        if self.link.rank:
-            raise KeyError("lost")
-        return self.process()
+def add(group: Group | None, numbers: list[float]) -> float:
+    shards, total = Shards(4, group), 0.0
+    parts = shards.split(range(len(numbers)), [1] * len(numbers))
+    for found in shards.all_gather({at: sum(numbers[row] for row in parts[at]) for at in shards.mine}):
+        total += found
+    return total
 
 
-def adder_of(group: WorkerGroup, shards: int) -> Adder:
-    """Return this process's adder after those of the workers were made."""
-    with group.constructing(Adder.as_worker, shards):
-        return Adder(group.link, shards)
+def process(group: Group) -> list[int]:
+    """Return the process ids by rank."""
+    return Shards(group.size, group).all_gather({group.rank: os.getpid()})
 
 
-def run_in_all(group: WorkerGroup, method: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
-    """Run an adder's method in all processes and return its result."""
-    with group.calling(method, *arguments, **named):
-        return method(*arguments, **named)
+def die(group: Group) -> list[int]:
+    if group.rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return process(group)
+
+
+def leave(group: Group) -> list[int]:
+    if group.rank:
+        os._exit(7)
+    return process(group)
+
+
+def stop(group: Group) -> list[int]:
+    if group.rank:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return process(group)
+
+
+def fail(group: Group) -> list[int]:
+    if group.rank:
+        raise KeyError("lost")
+    return process(group)
+
+
+def fill_memory(group: Group) -> list[int]:
+    if group.rank:
+        torch.empty(2**58)
+    return process(group)
+
+
+def follow(group: Group) -> None:
+    """Do in a worker what the first process names."""
+    while True:
+        name, arguments = group.next_call()
+        globals()[name](group, *arguments)
+
+
+def run_in_all(group: Group, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call a function of this module in all processes and return its result here."""
+    with group.calling(function.__name__, *arguments):
+        return function(group, *arguments)
 
 
 def lead() -> None:
     """Start a group, print its process ids, and wait forever."""
-    from rc1_lib.training.ranks.processes import StartedGroup
     from tests.training.ranks import adders  # under the name that workers import; here it is __main__
 
-    group = StartedGroup(3)
-    print(*run_in_all(group, adders.adder_of(group, 3).process), flush=True)
+    print(*run_in_all(group_of(3, adders.follow), adders.process), flush=True)
     signal.pause()
 
 

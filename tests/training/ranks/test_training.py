@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +15,11 @@ from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.ranks.group import GO_ON, LostError
-from rc1_lib.training.ranks.processes import StartedGroup
+from rc1_lib.training.ranks.group import GO_ON
+from rc1_lib.training.resource_errors import LostError
 from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
-from tests.training.ranks.forked import fork_workers
 from tests.training.test_ppo_run import go
 from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
 
@@ -89,17 +87,16 @@ def test_another_number_of_shards_makes_another_run(tiny: Tiny) -> None:
 
 
 def test_process_killed_in_a_step_is_reported_and_the_next_start_resumes(
-    tiny: Tiny, alone: str, forks: Forks, monkeypatch: pytest.MonkeyPatch
+    tiny: Tiny, alone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fork_workers(monkeypatch, forks)
     run = tiny(SHARDS, "training.processes=2")
     prepared = prepare(run)
     train_step = TorchPPO.train_step
 
     def killing(engine: TorchPPO, batch: dict[str, Any]) -> dict[str, float]:
-        assert isinstance(engine._workers, StartedGroup)
+        assert engine._group is not None and engine._group._workers is not None
         if batch["step"] == 2:
-            os.kill(engine._workers._processes[0].pid, 9)
+            engine._group._workers.processes[0].kill()
         return train_step(engine, batch)
 
     with monkeypatch.context() as patched:
