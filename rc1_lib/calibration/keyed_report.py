@@ -19,6 +19,9 @@ from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
+REPORT = "file"
+"""The line of a verdict that names its report."""
+
 
 def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: Any) -> str:
     """Compute the hash that names a report, so that a report of something else is never found.
@@ -75,4 +78,4 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, subject: str) -> GateRe
     except (ValueError, KeyError, TypeError):
         raise RC1Error(f"{path}: is not the report of {artifact.name}; {again}") from None
     marks = real_checks(run, reported_models(report)) if run.config.pays_judged_score else ()
-    return replace(found, checks=(*found.checks, whole, *marks, info("file", where)))
+    return replace(found, checks=(*found.checks, whole, *marks, info(REPORT, where)))
