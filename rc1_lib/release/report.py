@@ -17,7 +17,6 @@ from rc1_lib.difficulty.steps import REPORT as DIFFICULTY
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, needed_rows, proxy_rows
-from rc1_lib.forecast.learnability import START_REPORT
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.masking import mask, mask_tree, secrets
 from rc1_lib.plots.training import curves, read_metrics
@@ -271,6 +270,8 @@ def _training(run: Run, training: _Body) -> _Section:
     rows = [(str(seed), *rest) for seed, *rest in runs]
     section.tables.append(Rows("Checkpoints", ("seed", "checkpoint", "SHA-256 of its manifest"), rows))
     section.tables.append(Rows("Where the time went", ("stage", "seconds"), seconds))
+    from rc1_lib.forecast.learnability import START_REPORT  # here, because it needs torch
+
     if (found := _read(run, START_REPORT)) is not None:
         section.files.append(START_REPORT)
         with in_form(run.workspace.path(START_REPORT)):
@@ -292,7 +293,7 @@ def _reward(run: Run, rounds: Sequence[_Round]) -> _Section:
         with in_form(run.workspace.path(name)):
             section.pictures += _pictures(run, body)
             if scoring := body.get("scoring"):
-                models = ", ".join(scoring["models"]) + (" (A TEST DOUBLE)" if scoring.get("test_double") else "")
+                models = ", ".join(scoring["models"])
                 counts = [f"{scoring[key]:,.0f}" for key in ("rows", "calls", "replayed")]
                 share, unstable = f"{100 * scoring['coverage']:.1f} %", str(len(scoring["unstable"]))
                 costs.append((name, models, *counts, share, unstable, f"${scoring['usd']:,.2f}"))

@@ -233,7 +233,6 @@ EVIDENCE = (
              file("data/judge/scores.sqlite", "garbage " * 99)),
     BadInput("unknown replies to delete", "scorecache invalidate --spec v1",
              "has no replies to the instructions 'v1'"),
-    BadInput("shadow rows compared without weights", "shadow-run", "weights"),
     BadInput("metrics of a missing pool", "difficulty-metrics", "there is no such file"),
     BadInput("a balance without metrics", "difficulty-bucketize", "file not found"),
     BadInput("a small configuration with a flag of the large one",

@@ -12,8 +12,8 @@ import signal
 import subprocess
 import sys
 import tarfile
-import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -149,10 +149,14 @@ def test_any_fault_on_a_full_disk_reports_the_free_space(
 def test_missing_permission_is_a_user_error_not_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
-    def refuse(dir: Path, prefix: str, suffix: str) -> None:
-        raise OSError(number, os.strerror(number), f"{dir}/{prefix}x{suffix}")
+    really = os.open
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    def refuse(path: str | Path, *flags: Any, **more: Any) -> int:
+        if str(path).endswith(".tmp"):
+            raise OSError(number, os.strerror(number), str(path))
+        return really(path, *flags, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
     assert run_command(large, options(tmp_path), {}) == 2
     stderr = capsys.readouterr().err
     assert stderr.startswith(

@@ -12,7 +12,7 @@ from rc1_lib.workspace.folder import shipped
 
 from .conftest import Rc1
 
-COPIED = ("configs", "templates", "models")
+COPIED = ("configs", "templates", "models/embedded")
 
 
 def tracked() -> list[str]:

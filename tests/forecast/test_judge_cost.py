@@ -118,7 +118,7 @@ def test_training_at_an_unknown_price_needs_agreement_above_the_call_budget(
 def test_cost_above_the_limit_is_rejected_before_the_first_call(fresh_copy: Callable[..., Run]) -> None:
     with running(Behaviour()) as server:
         run = fresh_copy(*overrides(server.base_url), *FEW, "judge.ask_above_usd=0.01")
-        with pytest.raises(RC1Error, match=r"USD .*judge\.ask_above_usd .*0\.01; rc1 probe-scorer.*null"):
+        with pytest.raises(RC1Error, match=r"USD, .*judge\.ask_above_usd .*0\.01; rc1 probe-scorer.*Nobody"):
             check_preflight_cost(run, rounds=2, agreed=False)
         check_preflight_cost(run, rounds=2, agreed=True)
         for enough in (1000.0, None):

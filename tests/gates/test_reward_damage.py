@@ -266,7 +266,7 @@ def test_a_judge_that_grades_by_length_fails_the_shadow_run(
     grade = grow(pl.col("length")) / grow(pl.col("length")).max()
     damaged = judged.damaged(lambda frame: frame.with_columns(grade.alias(name) for name in gates.judges))
     for found in (gates.from_the_start(damaged), gates.since(damaged)):
-        assert found["shadow_run"] == {SPEARMAN, TOP_OVERLAP, REPEATED}
+        assert {TOP_OVERLAP, REPEATED} <= found["shadow_run"] <= {SPEARMAN, TOP_OVERLAP, REPEATED}
         assert set(found) <= {"shadow_run", *ABLATION}
 
 

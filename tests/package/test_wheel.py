@@ -14,7 +14,7 @@ from tests.deployments.team_files import DEPLOYMENTS
 from .wheels import run_there, sources
 
 PACKAGES = ("rc1_lib/", "rc1_world/", "tasks/", "flows/", "deployments/")
-SHIPPED = ("configs/", "templates/", "models/")
+SHIPPED = ("configs/", "templates/", "models/embedded/")
 ALONE = {"LICENSE", "constraints.txt", "pyproject.toml"}
 INSIDE = "rc1_lib/_project/"
 _RC1 = "import sys; from rc1_lib.cli import main; main(sys.argv[1:])"

@@ -116,7 +116,7 @@ def test_evaluation_edited_to_pass_stops_the_release(own: Run) -> None:
     ("change", "fault"),
     [
         ({"evaluation": None}, "not evaluated"),
-        ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, r"runs\.0\.seed: "),
+        ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, r"train\.json: does not have the form .*'x'"),
         ({"config_sha256": "0" * 64}, "another configuration"),
         ({"pass": False}, "ppo_eval failed"),
     ],

@@ -134,7 +134,7 @@ def test_server_of_another_base_is_rejected_before_training(asking: Callable[...
 def test_log_probabilities_of_another_temperature_are_rejected(asking: Callable[..., Run], double: VLLMDouble) -> None:
     double.raw = True
     run = asking()
-    with pytest.raises(VLLMError, match=r"temperature 1, .* 0\.7; .*--logprobs-mode processed_logprobs"):
+    with pytest.raises(VLLMError, match=r"temperature 1, .* 0\.5; .*--logprobs-mode processed_logprobs"):
         played(engine_of(run), run)
 
 
