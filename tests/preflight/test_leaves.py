@@ -13,7 +13,7 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import hashes_known
 
-MOST = 60
+MOST = 24
 """Leaves of one report that are tried; a report has thousands."""
 
 
