@@ -156,7 +156,7 @@ FOUND = (
     Found("weights", "the report gone, or none", "calibrated, and all that ask for a report",
           f"{WEIGHTS}.py::test_missing_or_unreadable_report_fails"),
     Found("weights", "the report of a refused calibration named", "the calibration passed, file",
-          f"{WEIGHTS}.py::test_weights_with_the_report_of_a_failed_calibration_fail"),
+          f"{WEIGHTS}.py::test_weights_with_a_report_without_a_verdict_fail"),
     Found("weights", "those of another judge", "calibrated for this judge, file",
           f"{WEIGHTS}.py::test_weights_of_another_judge_fail_and_are_stale"),
     Found("weights", "a weight that is no number, negative, or of no dimension", "by that",
