@@ -1,8 +1,8 @@
 """Training data of the bundled base: demonstrations on synthetic questions that are in no pool and no evaluation.
 
 The questions come from the same generator as the pool's, with other seeds, and are worded by the same templates. The
-scripted expert asks by what is missing in the first corpus, and hardly by it in the last one. So the base is good with
-its tools, sees what is missing, and is mediocre at deciding when to ask.
+scripted expert asks where something is missing in the first corpus, and almost everywhere alike in the last one. So the
+base is good with its tools, sees what is missing, and is mediocre at deciding when to ask.
 """
 
 from __future__ import annotations
