@@ -84,7 +84,8 @@ class HeldOut(Section):
     share: Annotated[float, Field(gt=0, lt=1)]
     """Share of source questions held out."""
     prompts: Positive
-    """Number of prompts to play, drawn by `priority_sampling.by_difficulty` as far as there are enough."""
+    """Number of prompts to play, drawn by `priority_sampling.by_difficulty` as far as there are enough, in each
+    difficulty equally many of every task, with and without something missing."""
     judged: Annotated[int, Field(ge=0)]
     """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is called."""
     between: OnTheWay

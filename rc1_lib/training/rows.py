@@ -208,16 +208,30 @@ def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Seque
 
 
 def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[MeasuredRow]:
-    """Draw `prompts` rows: each bucket's share as far as there are enough, then any other rows."""
+    """Draw `prompts` rows: each bucket's share as far as there are enough, then any other rows.
+
+    Each draw takes tasks, with and without something missing, in turns: a claim about a task needs prompts of it.
+    """
     held = config.training.held_out
     order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
     taken: list[MeasuredRow] = []
     for bucket, share in config.priority_sampling.by_difficulty.items():
-        taken += [row for row in order if row["bucket"] == bucket][: round(prompts * share)]
+        taken += _in_turns([row for row in order if row["bucket"] == bucket])[: round(prompts * share)]
     chosen = {row["id"] for row in taken}
-    spare = [row for row in order if row["id"] not in chosen]
+    spare = _in_turns([row for row in order if row["id"] not in chosen])
     taken += spare[: max(0, prompts - len(taken))]
     return sorted(taken, key=lambda row: str(row["id"]))
+
+
+def _in_turns(rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
+    """Order rows so that each task, with and without something missing, comes up equally often while it lasts."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    turns: list[tuple[int, MeasuredRow]] = []
+    for row in rows:
+        kind = (row["task"], row["needs_clarification"])
+        turns.append((seen[kind], row))
+        seen[kind] += 1
+    return [row for _, row in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _report(train: Sequence[MeasuredRow], held_out: Sequence[MeasuredRow], left_out: Counter[str]) -> dict[str, Any]:
