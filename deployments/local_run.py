@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PASSED, FAULT, REFUSED = 0, 1, 2
 HISTORY_LIMIT_S = 15.0
+_PAGE = 200
+"""Task runs that the server returns at once, its own limit."""
 FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 
 
@@ -160,6 +162,8 @@ def _wait_for_history(flow_run_id: UUID) -> None:
     """Wait until the server has recorded how every task ended, which would be lost if either process ended now."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
+    from prefect.client.schemas.objects import TaskRun
+    from prefect.client.schemas.sorting import TaskRunSort
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogHandler
 
@@ -169,7 +173,11 @@ def _wait_for_history(flow_run_id: UUID) -> None:
     deadline, before = time.monotonic() + HISTORY_LIMIT_S, -1
     with get_client(sync_client=True) as client:
         while time.monotonic() < deadline:
-            runs = client.read_task_runs(flow_run_filter=this_run, limit=200)
+            runs: list[TaskRun] = []
+            while page := client.read_task_runs(
+                flow_run_filter=this_run, sort=TaskRunSort.ID_DESC, limit=_PAGE, offset=len(runs)
+            ):
+                runs += page
             if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
                 return
             before = len(runs)

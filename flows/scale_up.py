@@ -24,6 +24,7 @@ from rc1_lib.provenance.derived import Build
 from rc1_lib.records import PASSING, GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
+from rc1_lib.scale_up.conditions import check_may_grow
 from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, unreached
 from rc1_lib.scale_up.sizes import Step, steps
 from rc1_lib.workspace.folder import holding
@@ -54,6 +55,8 @@ def scale_up(
 ) -> State[Any]:
     """Grow the pool through `scale_up.sizes`, and stop at the first failed gate.
 
+    It needs a valid ticket, and a nightly with the same settings that passed within the last day.
+
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's own.
@@ -65,7 +68,9 @@ def scale_up(
     try:
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         check_waivers(run)
-        return _scale_up(run, steps(run), build)
+        ahead = steps(run)
+        check_may_grow(run)
+        return _scale_up(run, ahead, build)
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))
 

@@ -26,6 +26,7 @@ from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds, has_checkpoints
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import read_report
@@ -101,6 +102,7 @@ def _train(
     with story.timed("ticket"):
         verified = outcome(verify(run, return_state=True))
         run = replace(run, vouched=verified["vouched"])
+    check_grown(run)
     if evaluate and not has_checkpoints(run, seeds):
         check_enough_held_out(run)
     check_training_cost(run, len(seeds), evaluate=evaluate, agreed=judge_cost_agreed)

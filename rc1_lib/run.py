@@ -32,6 +32,9 @@ FREE_KEYS = (
 time; the rate of requests, which also decides how many replies are given up (coverage has bounds); what `rc1
 learnability` plays, which no training reads; trackers, which only copy metrics; and who approves a larger pool."""
 
+_USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"}
+"""Models of providers chosen by `--provider` or `SCORER_PROVIDER` without `judge.model`; their prices are unknown."""
+
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
 _OWN_CODE = "gates.reward_hacking.own"
@@ -166,6 +169,7 @@ def open_run(
         overrides = (*opening.overrides, *overrides)
     from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
     everything = (*(one for one in from_environment if one not in overrides), *overrides)
+    everything = (*_usual_model(path, everything), *everything)
     loaded = load_config(path, everything)
     if wanted is not None and loaded.profile != wanted:
         raise ConfigError(
@@ -179,6 +183,19 @@ def open_run(
     _, *others = read_layers(path)  # relative to the file as named: a link's target may be elsewhere
     extended = tuple(layer.path.resolve() for layer in others)
     return Run(place, _reading(loaded, read), path.resolve(), shown, extended=extended)
+
+
+def _usual_model(path: Path, overrides: Sequence[str]) -> tuple[str, ...]:
+    """Return overrides that name the usual model of a provider which an override chose, if nothing else names one."""
+    values = dict(override.partition("=")[::2] for override in overrides)
+    model = _USUAL_MODEL.get(values.get("judge.provider", ""))
+    if model is None or values.keys() & {"judge", "judge.model"}:
+        return ()
+    written = load_config(path).judge
+    if written.provider == values["judge.provider"] and written.model is not None:
+        return ()
+    unknown = () if "judge.prices" in values else ("judge.prices={input: null, output: null}",)
+    return (f"judge.model={model}", *unknown)
 
 
 def _check_live_mode(config: RunConfig) -> None:

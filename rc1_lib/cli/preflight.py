@@ -181,13 +181,16 @@ def scale_up(
 ) -> int:
     """Grow the pool from size to size (scale_up.sizes), with gates before and after each; stop at the first failure.
 
-    A size that passed is not judged again, even after a kill. No ticket is issued or revoked.
+    It needs a valid ticket and a nightly of the last day that passed. A size that passed is not judged again, even
+    after a kill. No ticket is issued or revoked.
     """
     run = session.open({"pool.seed": seed})
+    from rc1_lib.scale_up.conditions import check_may_grow
     from rc1_lib.scale_up.report import PICTURE, REPORT
     from rc1_lib.scale_up.sizes import steps
 
-    steps(run)  # the flow checks this too; here the answer comes before a server has started
+    steps(run)  # the flow checks these too; here the answer comes before a server has started
+    check_may_grow(run)
     before = stamps(run, REPORT)
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
@@ -198,7 +201,7 @@ def scale_up(
         session.show(f"picture: {run.workspace.path(PICTURE)}")
     session.show(outcome.message)
     failed = bool(outcome.exit_code)
-    following = again(session, "scale-up") if failed else then(session, "preflight")
+    following = again(session, "scale-up") if failed else then(session, "train")
     place = run.workspace.path(REPORT) if report else None
     ending = Ending("fail" if failed else "pass", outcome.message, report=place, following=following)
     document = {"report": REPORT if report else None, "table": report and report["table"]}

@@ -111,6 +111,23 @@ class Night:
         }
 
 
+def latest_night(run: Run) -> dict[str, Any] | None:
+    """Return the latest recorded night with the settings of a run, or None.
+
+    Raises:
+        RC1Error: when the history cannot be read.
+    """
+    path = run.workspace.path(NIGHTS)
+    try:
+        nights = [orjson.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+        ours = [night for night in nights if night["config_sha256"] == run.config_sha256]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RC1Error(f"{path}: cannot be read as the history of nightlies ({error}); move it away") from None
+    return ours[-1] if ours else None
+
+
 def _brief(result: GateResult) -> dict[str, Any]:
     """Return a verdict with the values that decided it; the rest is in the Prefect UI and the latest report."""
     figures = {check.name: check.to_dict()["value"] for check in result.checks if check.op != "info"}

@@ -1,6 +1,7 @@
 """Interfaces of training: the setup of an engine, and what engine, strategy, batches and callbacks must offer.
 
-Names and signatures are given by the specification. `Trainer` calls them in this order:
+Names are those of the specification; `setup` takes a `Setup`, which holds what of a configuration an engine needs.
+`Trainer` calls them in this order:
 
     engine.setup(setup), strategy.attach_engine(engine), then for every step:
     batch = batches.next(), strategy.on_batch(batch), engine.train_step(batch), every callback's on_step

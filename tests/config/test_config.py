@@ -600,3 +600,20 @@ def test_engine_accepts_only_the_strategy_that_provides_its_data(name: str) -> N
             continue
         with pytest.raises(ConfigError, match=rf"training\.strategy: .*'{strategy}'.* {name} "):
             load_config(LOCAL, settings)
+
+
+@pytest.mark.parametrize(
+    ("profile", "overrides", "model", "priced"),
+    [
+        ("prod", ["judge.provider=deepseek_r1"], "deepseek-reasoner", False),
+        ("prod", ["judge.provider=gemini"], "gemini-2.5-flash", True),
+        ("local", ["judge.provider=gemini"], "gemini-2.5-flash", False),
+        ("local", ["judge.provider=gemini", "judge.model=another"], "another", False),
+    ],
+)
+def test_provider_chosen_by_name_gets_its_usual_model(
+    profile: str, overrides: list[str], model: str, priced: bool, tmp_path: Path
+) -> None:
+    judge = open_run(profile=profile, workspace=tmp_path, overrides=overrides).config.judge
+    assert judge.model == model
+    assert (judge.prices.input is not None) is priced, "prices of another model would be wrong"

@@ -6,9 +6,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from prefect import State
 from prefect.artifacts import Artifact
@@ -19,18 +21,39 @@ from prefect.flow_engine import run_flow as run_as_a_worker_does
 from prefect.settings import PREFECT_API_URL
 
 from flows.scale_up import _sentence, scale_up
+from rc1_lib.errors import RC1Error
+from rc1_lib.preflight.nights import NIGHTS, Night, NightOutcome
+from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run, open_run
+from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.scale_up.looks import AFTER, Look
 from rc1_lib.scale_up.report import REPORT
 from rc1_lib.scale_up.sizes import rows_artifact, sized
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import check_free
+from tests.conftest import Verdicts
 from tests.flows.workers import at_the_server
 from tests.forks import this_interpreter
 from tests.shares import share
+from tests.ticketed import copy_with_base, ticketed
 
 SIZES = ("scale_up.sizes=[600, 1200]", "scale_up.judged=6")
+
+
+@pytest.fixture
+def ready(built: Run, verdicts: Verdicts, tmp_path: Path) -> Callable[..., Run]:
+    """Makes a workspace that may grow: a ticket under these settings, and a nightly that has just passed."""
+
+    def make(*overrides: str) -> Run:
+        root = tmp_path / "workspace"
+        copy_with_base(built, root)
+        run = ticketed(root, built, verdicts, *overrides)
+        with Night("last night", run.workspace, run) as night:
+            night.ended(NightOutcome.PASSED, "the ticket is valid")
+        return run
+
+    return make
 
 
 def parameters(run: Run) -> dict[str, Any]:
@@ -62,10 +85,8 @@ def tasks_of(state: State[Any]) -> dict[str, str]:
         time.sleep(0.2)
 
 
-def test_scale_up_killed_between_sizes_resumes_after_the_passed_size(
-    fresh_copy: Callable[..., Run], tmp_path: Path
-) -> None:
-    run = fresh_copy(*SIZES)
+def test_scale_up_killed_between_sizes_resumes_after_the_passed_size(ready: Callable[..., Run], tmp_path: Path) -> None:
+    run = ready(*SIZES)
     place = (PREFECT_API_URL.value(), tmp_path / "storage", run.workspace.root, *run.overrides)
     flow = this_interpreter(tmp_path / "forks").start("tests.flows.test_scale_up.as_a_process", *place)
     while not list(run.workspace.root.glob("reports/rc1/scale_up_600_*.sha256")):  # written last
@@ -84,10 +105,55 @@ def test_scale_up_killed_between_sizes_resumes_after_the_passed_size(
     assert read_json(run.workspace.path(REPORT))["pass"] is True
     card = Artifact.get("rc1-scale-up")
     assert card is not None and "every gate passed at 600, 1,200" in str(card.description)
+    in_prod = replace(run, config=run.config.model_copy(update={"profile": "prod"}))
+    check_grown(in_prod)
+    report = next(run.workspace.root.glob("reports/scale_up_1200_*.json"))
+    report.write_bytes(report.read_bytes() + b"\n")
+    with pytest.raises(RC1Error, match="have not come through a scale-up"):
+        check_grown(in_prod)
+    check_grown(run)  # profile local trains without
 
 
-def test_scale_up_stops_at_the_first_failed_gate(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy(*SIZES, "gates.difficulty.turns_max=1")
+def no_ticket(run: Run) -> None:
+    run.workspace.path(TICKET).unlink()
+
+
+def no_night(run: Run) -> None:
+    run.workspace.path(NIGHTS).unlink()
+
+
+def failed_night(run: Run) -> None:
+    with Night("tonight", run.workspace, run) as night:
+        night.ended(NightOutcome.FAILED, "leakage failed")
+
+
+def old_night(run: Run) -> None:
+    path = run.workspace.path(NIGHTS)
+    night = orjson.loads(path.read_bytes())
+    path.write_bytes(orjson.dumps({**night, "ended": "2026-01-01T00:00:00+00:00"}) + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (no_ticket, "there is no ticket"),
+        (no_night, "has no nightly with these settings"),
+        (failed_night, "leakage failed"),
+        (old_night, "expected one of the last day"),
+    ],
+)
+def test_scale_up_is_refused_without_ticket_and_passed_night(
+    damage: Callable[[Run], None], words: str, ready: Callable[..., Run]
+) -> None:
+    run = ready(*SIZES)
+    damage(run)
+    state = start(run)
+    assert state.name == "Refused" and words in str(state.message)
+    assert not list(run.workspace.root.rglob("*_600*"))
+
+
+def test_scale_up_stops_at_the_first_failed_gate(ready: Callable[..., Run]) -> None:
+    run = ready(*SIZES, "gates.difficulty.turns_max=1")
     state = start(run)
     assert (state.name, state.is_failed()) == ("GatesFailed", True)
     assert "stopped at 600 rows: 1 of 4 gates failed: difficulty (turns, highest" in str(state.message)
@@ -99,8 +165,8 @@ def test_scale_up_stops_at_the_first_failed_gate(fresh_copy: Callable[..., Run])
 
 
 @pytest.mark.parametrize(("approved", "ending"), share([(True, "ScaledUp"), (False, "NotApproved")], False))
-def test_scale_up_waits_for_approval_between_sizes(approved: bool, ending: str, fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy(*SIZES, "scale_up.approval=true")
+def test_scale_up_waits_for_approval_between_sizes(approved: bool, ending: str, ready: Callable[..., Run]) -> None:
+    run = ready(*SIZES, "scale_up.approval=true")
     with get_client(sync_client=True) as client:
         flow_id = client.create_flow(scale_up)
         deployment = client.create_deployment(flow_id, name=f"scale-up {approved}", parameters=parameters(run))
@@ -126,9 +192,9 @@ def test_scale_up_without_a_smaller_size_reports_it(sizes: str, tmp_path: Path) 
 
 
 def test_run_that_cannot_wait_for_approval_is_rejected_before_anything_is_written(
-    fresh_copy: Callable[..., Run],
+    ready: Callable[..., Run],
 ) -> None:
-    run = fresh_copy(*SIZES, "scale_up.approval=true")
+    run = ready(*SIZES, "scale_up.approval=true")
     state = start(run)
     assert state.name == "Refused" and "prefect deployment run rc1/scale-up" in str(state.message)
     assert not list(run.workspace.root.rglob("*_600*"))
