@@ -14,6 +14,7 @@ from prefect import State, flow
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
+from flows.run_names import named
 from rc1_lib.calibration.stages import (
     CLEARED,
     STAGES,
@@ -40,7 +41,13 @@ from tasks.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, REFUSED, WEIGHTS_A
 from tasks.reports import revoke
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+@flow(
+    name="rc1",
+    flow_run_name=named("calibrate"),
+    task_runner=ONE_AT_A_TIME,
+    on_failure=[leave_failure],
+    on_crashed=[leave_failure],
+)
 def calibrate(
     profile: str | None = None,
     config: str | None = None,

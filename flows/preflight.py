@@ -20,6 +20,7 @@ from prefect.task_runners import TaskRunner
 from flows.calibrate import Calibrated, calibrated, ending
 from flows.failures import leave_failure
 from flows.rounds import JudgedRound, dask_processes, judge_round
+from flows.run_names import named
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.check_words import round_sentence
@@ -51,7 +52,13 @@ from tasks.reports import issue, report_nightly, report_round, revoke, verify
 RoundNumber = Literal[1, 2]
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+@flow(
+    name="rc1",
+    flow_run_name=named("preflight"),
+    task_runner=ONE_AT_A_TIME,
+    on_failure=[leave_failure],
+    on_crashed=[leave_failure],
+)
 def preflight(
     profile: str | None = None,
     config: str | None = None,

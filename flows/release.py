@@ -13,6 +13,7 @@ from prefect import State, flow
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
+from flows.run_names import named
 from rc1_lib.errors import RC1Error
 from rc1_lib.release.package import read_key
 from rc1_lib.run import Run, open_run
@@ -20,7 +21,13 @@ from tasks.endings import ONE_AT_A_TIME, REFUSED, RELEASED, outcome
 from tasks.release import package, ready, release_card, report_page, verified
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+@flow(
+    name="rc1",
+    flow_run_name=named("release"),
+    task_runner=ONE_AT_A_TIME,
+    on_failure=[leave_failure],
+    on_crashed=[leave_failure],
+)
 def release(
     profile: str | None = None,
     config: str | None = None,

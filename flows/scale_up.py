@@ -17,6 +17,7 @@ from prefect.runtime import deployment
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
+from flows.run_names import named
 from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.preflight.gate_list import check_waivers
@@ -45,7 +46,13 @@ class Approval(RunInput):
     note: str = ""
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+@flow(
+    name="rc1",
+    flow_run_name=named("scale-up"),
+    task_runner=ONE_AT_A_TIME,
+    on_failure=[leave_failure],
+    on_crashed=[leave_failure],
+)
 def scale_up(
     profile: str | None = None,
     config: str | None = None,

@@ -15,6 +15,7 @@ from prefect import State, flow
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
+from flows.run_names import named
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
@@ -47,7 +48,13 @@ from tasks.train import Facts, Segment, keep_best, resume, segment, warm_start
 from tasks.training_report import Story, Trained, report_training
 
 
-@flow(name="rc1", task_runner=ONE_AT_A_TIME, on_failure=[leave_failure], on_crashed=[leave_failure])
+@flow(
+    name="rc1",
+    flow_run_name=named("train"),
+    task_runner=ONE_AT_A_TIME,
+    on_failure=[leave_failure],
+    on_crashed=[leave_failure],
+)
 def train(
     profile: str | None = None,
     config: str | None = None,

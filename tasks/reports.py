@@ -62,7 +62,7 @@ def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = 
 
 
 _COLUMNS = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
-_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "not applicable", "changed", "passed", "info")
+_URGENCY = ("ERROR", "FAILED", "not judged", "waived", "not applicable", "passed", "info", "changed")
 _WITHOUT_CHECKS = {
     Status.ERROR: "ERROR",
     Status.WAITING: "not judged",
@@ -118,10 +118,12 @@ def issue(run: Run, judged: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
     ticket = issue_ticket(run, judged)
     waived = "".join(f"\n- waived: **{name}**, {reason}" for name, reason in ticket["waived"].items())
     waived += "".join(f"\n- not applicable: **{name}**, {why}" for name, why in ticket["not_applicable"].items())
+    pinned = "\n".join(f"- {name}: `{one['path']}` {one['sha256'][:12]}" for name, one in ticket["files"].items())
     create_markdown_artifact(
         key=_TICKET_CARD,
         markdown=f"# Ticket issued\n\n- profile: {ticket['profile']}\n- issued: {ticket['issued']}\n"
-        f"- expires: {ticket['expires']}\n- digest: `{ticket['ticket_sha256']}`{waived}\n",
+        f"- expires: {ticket['expires']}\n- commit: {ticket['commit'] or 'of no checkout'}\n"
+        f"- digest: `{ticket['ticket_sha256']}`{waived}\n\n## Files\n\n{pinned}\n",
         description=f"Ticket of profile {ticket['profile']} issued, expires {ticket['expires']}",
     )
     return {key: ticket[key] for key in ("profile", "issued", "expires", "ticket_sha256")}
