@@ -51,7 +51,8 @@ def shadow_run_gate(
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             _penalty_advice(compared, "spearman", thresholds.min_spearman)
-            or "the new reward reverses the old order; see the rank scatter, raise calibration.l2 or drop a rule",
+            or f"the new reward {'reverses' if value['spearman'] < 0 else 'departs from'} the old order; see the rank "
+            "scatter, raise calibration.l2 or drop a rule",
             interval["spearman"],
         ),
         at_least(

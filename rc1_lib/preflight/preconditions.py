@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from rc1_lib.calibration.reward_hacking import own_attacks
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.file import load_config
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import CONFIG, Evidence
+from rc1_lib.gates.reward_hacking import GATE as REWARD_HACKING
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
@@ -106,12 +108,23 @@ def check_source(run: Run) -> None:
 
 
 def check_can_calibrate(run: Run) -> None:
-    """Reject sources on which the ablation cannot run: finished dialogues have only one per prompt.
+    """Reject an attack too small for its gate, and sources on which the ablation cannot run.
+
+    Finished dialogues have only one per prompt.
 
     Raises:
-        ConfigError: says what such dialogues can be used for.
+        ConfigError: says what to set, or what such dialogues can be used for.
         SourceError: says where questions belong, if the file contains questions without dialogues.
     """
+    attack = run.config.gates.reward_hacking
+    if attack.prompts < attack.min_prompts and REWARD_HACKING not in run.config.gates.waivers:
+        raise ConfigError(
+            f"gates.reward_hacking.prompts: found {attack.prompts}, expected at least {attack.min_prompts} "
+            f"(gates.reward_hacking.min_prompts), or the gate has no verdict on any policy; raise the one or lower the "
+            f"other"
+        )
+    if missing := [path for path, sha256 in own_attacks(run).items() if not sha256]:
+        raise ConfigError(f"{missing[0]}: Python file not found, but gates.reward_hacking.own names it")
     if are_finished(run.config, run.workspace):
         check_dialogues(source_path(run.config.sources.use, run.workspace))
         raise ConfigError(

@@ -80,6 +80,20 @@ def test_finished_dialogues_as_source_cannot_be_calibrated_on(tmp_path: Path) ->
     check_can_calibrate(again(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("gates.reward_hacking.prompts=14", "expected at least 15 "),
+        ("gates.reward_hacking.own=[nowhere.py]", "nowhere.py: Python file not found"),
+    ],
+)
+def test_attack_that_could_not_give_a_verdict_is_rejected_before_it_costs(
+    override: str, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        check_can_calibrate(again(tmp_path, override))
+
+
 def test_failed_rubric_on_custom_questions_gives_advice(tmp_path: Path) -> None:
     """Other runs get no such advice."""
     passed = GateResult("shadow_baseline", (Check("a", 1, "==", 1, True, ""),))
