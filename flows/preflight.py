@@ -32,7 +32,7 @@ from rc1_lib.preflight.preconditions import check_preconditions
 from rc1_lib.preflight.ticket import check_same_settings
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
-from rc1_lib.run import EFFECTIVE, Run, open_run, workspace_at
+from rc1_lib.run import Run, open_run, recorded_config, workspace_at
 from rc1_lib.workspace.file_hashes import hashes_known
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import judge_baseline
@@ -98,7 +98,7 @@ def preflight(
     with night or nullcontext():
         try:
             if night is not None and (profile, config, tuple(overrides)) == (None, None, ()):
-                config = _recorded_settings(workspace)
+                config = recorded_config(workspace)
             run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
             if night is not None:
                 night.run = run
@@ -167,12 +167,6 @@ def _after_failed_calibration(run: Run, done: Calibrated, failed: State[Any], nu
         name=FAULT if judged.faults else failed.name,
         message=done.message(f"round {number}: {round_sentence(judged.results)}"),
     )
-
-
-def _recorded_settings(workspace: str | None) -> str | None:
-    """Return the configuration that the workspace has recorded, if it has: a ticket is valid only for its own."""
-    path = workspace_at(workspace).path(EFFECTIVE)
-    return str(path) if path.is_file() else None
 
 
 def _nightly(

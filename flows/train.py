@@ -26,7 +26,7 @@ from rc1_lib.forecast.too_few import check_enough_held_out
 from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run, open_run, recorded_config
 from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds, has_checkpoints
 from rc1_lib.workspace.folder import holding
@@ -71,8 +71,8 @@ def train(
 
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
-        config: the configuration file; default: the profile's own.
-        overrides: settings `a.b=c` that override the file: the same as for the preflight, or the ticket does not match.
+        config: the configuration file; default: the settings that the workspace has recorded, else the profile's own.
+        overrides: settings `a.b=c` on top. Those that decide what a ticket vouches for make it not match.
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
         seeds: some of the configuration's `seeds`, or `all`; default: the first.
@@ -86,6 +86,7 @@ def train(
             `judge.ask_above_usd` is an error before the first call.
     """
     try:
+        config = config or recorded_config(workspace)
         run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
         chosen = chosen_seeds(run, seeds, resume_from)
         with holding(run.workspace, "a training" if control is None else f"a control of training ({control})"):

@@ -131,6 +131,12 @@ def workspace_at(folder: str | Path | None) -> Workspace:
     return Workspace(Path(folder).resolve() if folder else default_root())
 
 
+def recorded_config(workspace: str | Path | None) -> str | None:
+    """Return the effective configuration that a workspace has recorded, or None: a ticket is valid only for its own."""
+    path = workspace_at(workspace).path(EFFECTIVE)
+    return str(path) if opening_of(path) is not None else None
+
+
 def open_run(
     *,
     profile: str | None = None,

@@ -86,10 +86,10 @@ def export(
 ) -> int:
     """Export a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
 
-    Give the same flags as to its training. Both are read back and compared with the engine's policy, by logits and
-    greedy tokens. If they differ, nothing is written and the exit code is 1.
+    Both are read back and compared with the engine's policy, by logits and greedy tokens. If they differ,
+    nothing is written and the exit code is 1.
     """
-    run = session.open()
+    run = session.open(remembered=True)
     found_at = found_checkpoint(session, checkpoint)  # before the libraries are imported, which takes seconds
     from rc1_lib.preflight.carried_ticket import check_still_vouched
     from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -131,10 +131,10 @@ def gguf(
 ) -> int:
     """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
 
-    Give the same flags as to its training. llama.cpp reads the file and continues held-out prompts greedily. If its
-    tokens or probabilities differ from the model's, nothing is written and the exit code is 1.
+    llama.cpp reads the file and continues held-out prompts greedily. If its tokens or
+    probabilities differ from the model's, nothing is written and the exit code is 1.
     """
-    run = session.open()
+    run = session.open(remembered=True)
     from rc1_lib.preflight.carried_ticket import check_still_vouched
     from rc1_lib.training.export.gguf_export import GGUFMismatchError, checkpoint_of_export, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType

@@ -171,7 +171,7 @@ def _for_ticket(session: Session, run: Run) -> str:
         return then(session, "preflight", when="for a ticket")
     if issued == run.config_sha256 or recorded.config_sha256 != issued:
         return then(session, "preflight", when="for a ticket")
-    named = {"--workspace": session.options.workspace, "--config": _recorded_at(run)}
+    named = {"--workspace": session.options.workspace}
     return f"next, with the ticket's own settings: {shlex.join(['rc1', 'ticket', 'verify', *flagged(named)])}"
 
 

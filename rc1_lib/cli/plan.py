@@ -39,7 +39,7 @@ def plan(
     It trains three steps, the first to warm up, and discards them, without writing a checkpoint. A live judge is asked
     about their episodes. The command exits with 2 if a run will pause at training.cap. It needs the training's ticket.
     """
-    run = session.open({"pool.seed": pool_seed})
+    run = session.open({"pool.seed": pool_seed}, remembered=True)
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))
@@ -90,7 +90,7 @@ def learnability(session: Session, seed: Seed = None) -> int:
     It fails if the rewards give no gradient, or if the evaluation could not show what is learned. It needs the
     training's ticket and trains nothing. A live judge is asked about the episodes.
     """
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
 
     run = replace(run, vouched=vouched_by(verify_ticket(run)))

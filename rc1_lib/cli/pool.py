@@ -137,6 +137,7 @@ def validate_pool(
             "gates.leakage.max_similarity": leak_sim,
         },
         reading={"pool.path": session.given(pool), "shadow.path": session.given(leak_check)},
+        remembered=True,
     )
     judged = by_task(tasks, run.config.datasets)
     evidence = Evidence(run)

@@ -184,7 +184,7 @@ def scale_up(
     It needs a valid ticket and a nightly of the last day that passed. A size that passed is not judged again, even
     after a kill. No ticket is issued or revoked.
     """
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     from rc1_lib.scale_up.conditions import check_may_grow
     from rc1_lib.scale_up.report import PICTURE, REPORT
     from rc1_lib.scale_up.sizes import steps
@@ -211,11 +211,11 @@ def scale_up(
 def verify_ticket(session: Session, seed: Seed = None) -> int:
     """Check everything that the ticket pins: files, code, configuration, judge.
 
-    Give the same flags as to the preflight that issued it.
+    The settings are those that the workspace has recorded, with this command's flags on top.
     """
     from rc1_lib.preflight.ticket import verify_ticket as verified
 
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     ticket = verified(run)
     _print_ticket(session, ticket)
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"

@@ -28,7 +28,7 @@ def report(session: Session, seed: Seed = None) -> int:
     """
     from rc1_lib.release.report import write_page
 
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     page = write_page(run)
     session.show(*(f"failed: {reason}" for reason in page.failed))
     session.show(f"SHA-256 {page.sha256}")
@@ -50,13 +50,13 @@ def release(
 ) -> int:
     """Pack what others need to check and repeat a run; this needs its ticket and an evaluation that passed.
 
-    Give the same flags as to the preflight that issued the ticket. The same inputs give the same bytes.
+    The same inputs give the same bytes.
     """
     from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report import write_page
 
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     key = None if sign is None else read_key(sign)
     ready = check_ready(run)
     page = write_page(run)

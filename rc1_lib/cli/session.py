@@ -58,14 +58,21 @@ class Session:
         """The folder that the command writes to."""
         return Workspace(root_of(self.options))
 
-    def open(self, flags: Mapping[str, Any] | None = None, reading: Mapping[str, str | None] | None = None) -> Run:
+    def open(
+        self,
+        flags: Mapping[str, Any] | None = None,
+        reading: Mapping[str, str | None] | None = None,
+        *,
+        remembered: bool = False,
+    ) -> Run:
         """Open the run. Later settings win: the file, `--set`, `--reward`, `--sources`, the command's own flags.
 
         Args:
             flags: configuration key -> the value of the command's own flag, or None.
             reading: key -> a file to read instead of the one that RC1 writes, or None; see `given`.
+            remembered: whether, without `--config`, the settings that the workspace has recorded come first.
         """
-        from rc1_lib.run import open_run
+        from rc1_lib.run import open_run, recorded_config
 
         options = self.options
         verified = VERIFIED if options.reward == "verified" else ()
@@ -73,7 +80,7 @@ class Session:
         self.overrides = (*self.common, *_overrides(flags or {}))
         self.run = open_run(
             profile=options.profile,
-            config=options.config,
+            config=options.config or (recorded_config(options.workspace) if remembered else None),
             overrides=self.overrides,
             workspace=options.workspace,
             reading={key: path for key, path in (reading or {}).items() if path is not None},

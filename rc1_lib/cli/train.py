@@ -76,9 +76,9 @@ def train(
 ) -> int:
     """Train a policy and compare it with the initial one; needs the ticket of a preflight.
 
-    Give the same flags as to the preflight that issued the ticket. A small local configuration (--config
-    configs/train_local.yaml) needs no ticket: it tries out the training code on its own rows, and what it writes is
-    not a checkpoint of RC1.
+    The settings are those that the workspace has recorded, with this command's flags on top. A small local
+    configuration (--config configs/train_local.yaml) needs no ticket: it tries out the training code on its own rows,
+    and what it writes is not a checkpoint of RC1.
     """
     if seed and all_seeds:
         raise ConfigError("--seed and --all-seeds: give one of them")
@@ -91,7 +91,7 @@ def train(
                 f"and --workspace"
             )
         return _train_small(session, small, resume_from, start_over)
-    run = session.open({"pool.seed": pool_seed})
+    run = session.open({"pool.seed": pool_seed}, remembered=True)
     from rc1_lib.forecast.too_few import check_enough_held_out
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, has_checkpoints, named_checkpoint
@@ -254,11 +254,11 @@ def evaluate(
 ) -> int:
     """Play the held-out prompts again with a trained policy, and compare with its recorded evaluation.
 
-    Give the same flags as to its training. No gate reads the report (reports/offline_ENGINE_KEY.json).
+    No gate reads the report (reports/offline_ENGINE_KEY.json).
     """
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
-    run = session.open()
+    run = session.open(remembered=True)
     named = run.workspace.path(what) if engine == "gguf" else found_checkpoint(session, what)
     quieten_models(run)
     from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline

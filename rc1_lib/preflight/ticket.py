@@ -279,8 +279,8 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
-            f"the effective configuration differs ({_differences(ticket['config'], run)}); verify with the preflight's "
-            f"own --config, --set and --sources, or {_AGAIN}"
+            f"the effective configuration differs ({_differences(ticket['config'], run)}); leave away the "
+            f"flags that change them, or {_AGAIN}"
         )
     try:
         judge = judge_identity(run)

@@ -129,13 +129,13 @@ def test_ticket_of_recorded_settings_suggests_to_verify_with_them(rc1: Rc1, tmp_
     run.write_effective_config()
     path = tmp_path / TICKET
     path.parent.mkdir(parents=True)
-    with_those = f"rc1 ticket verify --workspace {tmp_path} --config {tmp_path / EFFECTIVE}"
+    with_those = f"rc1 ticket verify --workspace {tmp_path}"
     for issued, following in (
         (run.config_sha256, f"next, with the ticket's own settings: {with_those}"),
-        ("another one", f"next, for a ticket: rc1 preflight --workspace {tmp_path}"),
+        ("another one", f"next, for a ticket: rc1 preflight --workspace {tmp_path} --set pool.n=7"),
     ):
         path.write_text(json.dumps(ticket_of(issued)))
-        done = rc1("release", "--workspace", tmp_path)
+        done = rc1("release", "--workspace", tmp_path, "--set", "pool.n=7")
         assert done.code == 2 and "the effective configuration differs" in done.err
         assert done.err.splitlines()[-1] == following
 
@@ -228,3 +228,13 @@ def test_plan_shows_the_seconds_of_the_last_training_instead_of_shares(session: 
     assert session.run is not None
     plan = training_outline(session.run, session.run.config.seeds[:1], {"training": 384.2}, evaluate=True)
     assert next(line for line in plan if "training " in line).endswith("last time 384 s")
+
+
+def test_workspace_remembers_its_settings(tmp_path: Path) -> None:
+    run = opened(tmp_path, *MANY).run
+    assert run is not None
+    run.write_effective_config()
+    assert Session(Options(tmp_path), io.StringIO()).open(remembered=True).config == run.config
+    on_top = Session(Options(tmp_path, overrides=["pool.n=7"]), io.StringIO()).open(remembered=True)
+    assert on_top.config.pool.n == 7 and on_top.overrides == (*run.overrides, "pool.n=7")
+    assert Session(Options(tmp_path), io.StringIO()).open().config.pool.n == 30000, "a preflight begins anew"
