@@ -126,7 +126,7 @@ command(
     app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False, trains=True
 )  # fmt: skip
 command(
-    app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run",
+    app, "verify", release.verify, "rc1 verify rc1_0123456789ab.tar --key key.pub", _NO_CONFIG, panel="The run",
     anywhere=True,
 )  # fmt: skip
 command(
