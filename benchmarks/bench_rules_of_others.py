@@ -3,7 +3,8 @@
     python benchmarks/bench_rules_of_others.py [TASK ...]
 
 Each task's `score_answer` grades the answers that `rc1 check-answers` makes of 60 of the task's golds; a score above
-0.99 counts as paid. Prints the tables of docs/experiments/rules-of-others.md.
+0.99 counts as paid. Prints a row for every task, in tables by form of the golds;
+docs/experiments/rules-of-others.md has those that pay wrong answers.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ command(
     app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False, trains=True
 )  # fmt: skip
 command(
-    app, "verify", release.verify, "rc1 verify release.tar.gz --key public.pem", _NO_CONFIG, panel="The run",
+    app, "verify", release.verify, "rc1 verify rc1_0123456789ab.tar --key key.pub", _NO_CONFIG, panel="The run",
     anywhere=True,
 )  # fmt: skip
 command(
@@ -167,6 +167,6 @@ command(_scorecache, "invalidate", scorecache.invalidate, "rc1 scorecache invali
 command(_scorecache, "replay-bad", scorecache.replay_bad, "rc1 scorecache replay-bad")
 app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
 
-_dev = typer.Typer(no_args_is_help=True, help="For development: the pages of docs/reference.")
-command(_dev, "reference", dev.reference_of(app), "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
+_dev = typer.Typer(no_args_is_help=True, help="For development: the page of all configuration keys.")
+command(_dev, "reference", dev.reference, "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
 app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")

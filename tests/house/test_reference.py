@@ -1,4 +1,4 @@
-"""The pages of `docs/reference` match the code, and describe every key."""
+"""The page of all configuration keys matches the code, and describes every key."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.cli import dev
-from rc1_lib.cli.app import app
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.reference import DOCUMENTS, FOLDER, accepted, given, pages, parts
+from rc1_lib.cli.reference import DOCUMENTS, PAGE, accepted, configuration_page, given, parts
 from rc1_lib.cli.session import Session
 from rc1_lib.config.file import flatten, load_config, merged, read_layers
 from rc1_lib.config.run_config import RunConfig
@@ -19,20 +18,19 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "commands.md"])
-def test_reference_page_matches_the_code(name: str) -> None:
-    assert (PROJECT_ROOT / FOLDER / name).read_text(encoding="utf-8") == pages(app)[name], "rc1 dev reference --write"
+def test_reference_page_matches_the_code() -> None:
+    assert (PROJECT_ROOT / PAGE).read_text(encoding="utf-8") == configuration_page(), "rc1 dev reference --write"
 
 
 def test_outdated_reference_page_is_reported_and_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
-    session, reference = Session(Options(), sys.stdout), dev.reference_of(app)
-    assert reference(session, write=True) == 0
-    assert reference(session) == 0
-    page = tmp_path / FOLDER / "commands.md"
-    page.write_text(page.read_text(encoding="utf-8").replace("rc1 preflight", "rc1 postflight"), encoding="utf-8")
-    with pytest.raises(RC1Error, match=r"^docs/reference/commands\.md: .*rc1 dev reference --write"):
-        reference(session)
+    session = Session(Options(), sys.stdout)
+    assert dev.reference(session, write=True) == 0
+    assert dev.reference(session) == 0
+    page = tmp_path / PAGE
+    page.write_text(page.read_text(encoding="utf-8").replace("pool", "lake"), encoding="utf-8")
+    with pytest.raises(RC1Error, match=r"^docs/reference/configuration\.md: .*rc1 dev reference --write"):
+        dev.reference(session)
 
 
 def test_every_key_is_described() -> None:
@@ -88,9 +86,9 @@ def test_values_are_read_from_the_file() -> None:
         given(tree, ("pool", "recipes", "*", "nothing"))
 
 
-def test_an_installed_package_writes_no_pages_into_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_writes_no_page_into_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
     monkeypatch.setattr(dev, "INSTALLED", True)
     with pytest.raises(RC1Error, match="run `rc1 dev reference` in a checkout"):
-        dev.reference_of(app)(Session(Options(), sys.stdout), write=True)
+        dev.reference(Session(Options(), sys.stdout), write=True)
     assert not list(tmp_path.iterdir())
