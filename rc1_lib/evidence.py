@@ -70,6 +70,11 @@ class Evidence:
         """Names of everything that a preflight reads and a ticket pins."""
         return tuple(bound(self.run))
 
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the mix, which gates also judge one by one."""
+        return list(self.run.config.datasets)
+
     def path(self, name: str) -> Path:
         """Return the path of the file or folder `name`."""
         return described(name).path(self.run)

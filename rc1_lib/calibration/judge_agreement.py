@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.calibration.agreement_checks import KAPPA, SAME, Agreement, judge_agreement_gate
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks
 from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport, write_report
-from rc1_lib.gates.judge_agreement import KAPPA, SAME, Agreement, judge_agreement_gate
 from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import judge_identity

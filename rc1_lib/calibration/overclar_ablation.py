@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rc1_lib.calibration.ablation_checks import ablation_gate
 from rc1_lib.calibration.judged_rows import (
     AsksJudge,
     judge_checks,
@@ -17,7 +18,6 @@ from rc1_lib.calibration.judged_rows import (
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.gate_report import GateReport, write_report
-from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.pool.takes import by_prompt

@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring
+from rc1_lib.calibration.weight_checks import calibration_gate
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.gates.calibration import calibration_gate
 from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of

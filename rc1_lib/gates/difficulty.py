@@ -8,7 +8,9 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, equal, number, offenders, parts
 from rc1_lib.config.thresholds import DifficultyGate, MixGate
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.mix import share_checks
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.records import BUCKETS, Check, GateResult, Task
 
 # The original script's list of quick diagnoses, with this project's keys.
@@ -100,3 +102,12 @@ def _median(part: pl.DataFrame) -> float:
 
 def _highest(part: pl.DataFrame, column: str) -> float:
     return number(part[column].max())
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    config, gates = evidence.run.config, evidence.run.config.gates
+    metrics, balanced = evidence.metrics(), evidence.rows("balanced")
+    return difficulty_gate(metrics, balanced, gates.difficulty, evidence.tasks, gates.mix, config.datasets)
+
+
+SPEC = GateSpec("difficulty", "is the difficulty balanced", ("metrics", "balanced"), _judge)

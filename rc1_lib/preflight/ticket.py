@@ -20,13 +20,13 @@ from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.config.file import departures, flatten
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import NAMES, Evidence, bound, described
-from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
 from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256, read_package
 from rc1_lib.provenance.derived import Described
+from rc1_lib.provenance.git import code_named, read_code
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json

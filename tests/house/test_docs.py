@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.preflight.gate_list import PREFLIGHT
+from rc1_lib.gates.gate_list import PREFLIGHT
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 DOCUMENTS = [

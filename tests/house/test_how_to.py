@@ -15,7 +15,7 @@ import pytest
 from rc1_lib.config import thresholds
 from rc1_lib.config.values import Section, Share
 from rc1_lib.environment.replay import inconsistencies
-from rc1_lib.gates.training import training_gate
+from rc1_lib.gates.training_config import training_gate
 from rc1_lib.judge.calls import Ask
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from rc1_lib.calibration.shadow_checks import constant_shown, gain_wanted, none_stuck, pairs_for, room_shown
 from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.config.thresholds import CalibrationGate, SharedThresholds, WeightsGate
-from rc1_lib.gates.shadow_run import constant_shown, gain_wanted, interval_in_words, none_stuck, pairs_for, room_shown
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
+from rc1_lib.reward.intervals import interval_in_words
 
 _MAX_KKT_RESIDUAL = 1e-9
 """Largest residual of the optimality conditions: far above rounding (1e-15) and far below any weight that counts."""
