@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rc1_lib.calibration.agreement_checks import KAPPA, LABELLED, LIKENESS, SAME
-from rc1_lib.calibration.judge_agreement import CALIBRATED, JUDGE, OLD, PEOPLE, judge_agreement
+from rc1_lib.calibration.judge_agreement import (
+    CALIBRATED,
+    JUDGE,
+    KAPPA,
+    LABELLED,
+    LIKENESS,
+    OLD,
+    PEOPLE,
+    SAME,
+    judge_agreement,
+)
 from rc1_lib.evidence import Evidence, bound
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.gate_list import evaluate

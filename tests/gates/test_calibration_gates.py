@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
-from rc1_lib.calibration.weight_checks import calibration_gate
+from rc1_lib.calibration.weight_calib import calibration_gate
 from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThresholds, WeightsGate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
