@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.config.foreign_gates import foreign_gates
+from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import Evidence, described
+from rc1_lib.evidence import ALL_NAMES, Evidence, described
 from rc1_lib.gates import (
     answer_rule,
     anti_simulation,
@@ -44,7 +46,28 @@ _HOUSE = (
     shadow_set, mix, length, diversity, duplicates, leakage, consistency, missing_piece, answer_rule, difficulty,
     judge_probe, anti_simulation, judge_stability, judge_agreement, shadow_run, judge_drift,
 )  # fmt: skip
-PREFLIGHT: tuple[GateSpec, ...] = tuple(module.SPEC for module in _HOUSE)
+
+
+def all_gates() -> tuple[GateSpec, ...]:
+    """Return the gates of RC1, then those that other packages register.
+
+    Raises:
+        ConfigError: when one of the latter is no gate, has the name of one of RC1's, or reads an unknown file.
+    """
+    house = tuple(module.SPEC for module in _HOUSE)
+    taken = {spec.name for spec in house} | Gates.model_fields.keys()
+    for name, gate in foreign_gates().items():
+        said = f"the package {gate.facts['package']} registers the gate '{name}'"
+        if not isinstance(gate.spec, GateSpec):
+            raise ConfigError(f"{said}: found a {type(gate.spec).__name__}, expected a rc1_lib.gates.spec.GateSpec")
+        if name in taken:
+            raise ConfigError(f"{said}, a name of RC1's own; give it another one")
+        if unknown := [file for file in gate.spec.reads if file not in ALL_NAMES]:
+            raise ConfigError(f"{said}, which reads {', '.join(unknown)}; expected some of {', '.join(ALL_NAMES)}")
+    return (*house, *(gate.spec for gate in foreign_gates().values()))
+
+
+PREFLIGHT = all_gates()
 BY_NAME = {spec.name: spec for spec in PREFLIGHT}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rc1_lib.config.values import Section
 from rc1_lib.evidence import Evidence
 from rc1_lib.records import GateResult
 
@@ -28,6 +29,8 @@ class GateSpec:
         asks: whether it calls the judge, which costs money if the judge is live.
         looks_at: the gates whose calls of the judge it reads.
         on_score: whether it is about the judged score; if training does not reward that, the gate is not applicable.
+        thresholds: of a gate of another package: the numbers that it publishes. A configuration may change them in
+            `gates.<name>`; what holds is `Evidence.thresholds(name)`.
     """
 
     name: str
@@ -39,3 +42,4 @@ class GateSpec:
     asks: bool = False
     looks_at: tuple[str, ...] = ()
     on_score: bool = False
+    thresholds: Section | None = None

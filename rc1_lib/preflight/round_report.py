@@ -9,6 +9,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.config.file import departures
+from rc1_lib.config.foreign_gates import foreign_facts
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import gates_of_round
@@ -47,6 +48,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> dict[st
         **code_named(read_code()),
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
+        "foreign_gates": foreign_facts(),
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
         "files": fingerprints(evidence),
         "waived": waivers_of(results),

@@ -18,6 +18,7 @@ from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.config.file import departures, flatten
+from rc1_lib.config.foreign_gates import foreign_facts
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import NAMES, Evidence, bound, described
 from rc1_lib.judge.prompt import judge_identity
@@ -67,6 +68,12 @@ class _Package(BaseModel):
     sha256: str
 
 
+class _ForeignGate(BaseModel):
+    package: str
+    version: str
+    sha256: str
+
+
 class Ticket(BaseModel):
     """The form that a file must have to be read as a ticket; whether the ticket is valid is checked separately."""
 
@@ -77,6 +84,7 @@ class Ticket(BaseModel):
     expires: AwareDatetime
     commit: str | None
     package: _Package | None = None
+    foreign_gates: dict[str, _ForeignGate]
     files: dict[str, _Print]
     reports: dict[str, _Print]
     judge: _Judge
@@ -118,6 +126,7 @@ def issue_ticket(run: Run, judged: Mapping[int, Mapping[str, Any]] | None = None
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
         "overrides": list(run.overrides),
+        "foreign_gates": foreign_facts(),
         "judge": judge_identity(run),
         "files": files,
         "reports": {
@@ -141,6 +150,8 @@ def _faults(
         yield f"round {number} has not passed according to its report"
     elif (report.get("code_sha256"), report.get("config_sha256")) != (code_sha256(), run.config_sha256):
         yield f"round {number} was run with other code or another configuration"
+    elif report.get("foreign_gates") != foreign_facts():
+        yield f"round {number} was run with other gates of other packages"
     else:
         for name, one in files.items():
             if one["sha256"] is None or report["files"].get(name) != one:
@@ -277,6 +288,7 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     elif ticket.get("code_sha256") != code_sha256():
         issued = f"by package {_package_named(package)}" if package else f"at commit {str(ticket.get('commit'))[:12]}"
         causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
+    causes += _foreign_causes(ticket["foreign_gates"], foreign_facts())
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
             f"the effective configuration differs ({_differences(ticket['config'], run)}); verify with the preflight's "
@@ -290,6 +302,15 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         theirs = ticket.get("judge") or {}
         causes.append(f"the judge differs ({_differing(judge, theirs)})")
     return causes
+
+
+def _foreign_causes(then: Mapping[str, Mapping[str, str]], here: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    for name in sorted({*then, *here}):
+        if then.get(name) != here.get(name):
+            had, have = (
+                f"{one['package']} {_package_named(one)}" if one else "none" for one in (then.get(name), here.get(name))
+            )
+            yield f"the gate {name} of another package differs: the ticket has {had}, this is {have}; {_AGAIN}"
 
 
 def _package_named(package: Mapping[str, str | None]) -> str:
