@@ -119,7 +119,8 @@ def judge_drift(session: Session) -> int:
     """
     run = session.open({"gates.waivers": {}})
     from rc1_lib.evidence import Evidence
-    from rc1_lib.gates.gate_list import NIGHTLY, evaluate
+    from rc1_lib.gates.gate_list import evaluate
+    from rc1_lib.gates.spec import NIGHTLY
 
     with stages():
         results = [evaluate("judge_drift", Evidence(run), NIGHTLY)]

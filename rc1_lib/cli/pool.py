@@ -162,9 +162,8 @@ def _without_takes(evidence: Evidence, name: str) -> GateResult:
     if waiver := evidence.run.config.gates.waivers.get(name, ""):
         return GateResult(name, waiver=waiver)
     try:
-        return {"consistency": consistency, "missing_piece": missing_piece}[name].judge_files(
-            evidence, ("pool", "shadow")
-        )
+        judge_files = {"consistency": consistency.judge_files, "missing_piece": missing_piece.judge_files}[name]
+        return judge_files(evidence, ("pool", "shadow"))
     except RC1Error as error:
         return GateResult(name, error=str(error))
 

@@ -55,7 +55,7 @@ def difficulty_gate(
         *share_checks("balanced share", chosen, tolerance, mix),
     ]
     for suffix, part in parts(chosen, by_task):
-        checks += _judge(part, thresholds, suffix)
+        checks += _checks(part, thresholds, suffix)
     beyond = chosen.filter(
         (pl.col("len_tokens") > thresholds.len_max)
         | (pl.col("turns") > thresholds.turns_max)
@@ -68,7 +68,7 @@ def difficulty_gate(
     )
 
 
-def _judge(part: pl.DataFrame, limits: DifficultyGate, suffix: str) -> list[Check]:
+def _checks(part: pl.DataFrame, limits: DifficultyGate, suffix: str) -> list[Check]:
     easy, medium, hard = (part.filter(pl.col("bucket") == bucket) for bucket in BUCKETS)
     easy_overlap, hard_overlap = _median(easy), _median(hard)
     return [
