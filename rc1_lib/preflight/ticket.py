@@ -68,12 +68,6 @@ class _Package(BaseModel):
     sha256: str
 
 
-class _ForeignGate(BaseModel):
-    package: str
-    version: str
-    sha256: str
-
-
 class Ticket(BaseModel):
     """The form that a file must have to be read as a ticket; whether the ticket is valid is checked separately."""
 
@@ -84,7 +78,7 @@ class Ticket(BaseModel):
     expires: AwareDatetime
     commit: str | None
     package: _Package | None = None
-    foreign_gates: dict[str, _ForeignGate]
+    foreign_gates: dict[str, dict[str, str]]
     files: dict[str, _Print]
     reports: dict[str, _Print]
     judge: _Judge
@@ -288,7 +282,8 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     elif ticket.get("code_sha256") != code_sha256():
         issued = f"by package {_package_named(package)}" if package else f"at commit {str(ticket.get('commit'))[:12]}"
         causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
-    causes += _foreign_causes(ticket["foreign_gates"], foreign_facts())
+    if (theirs := ticket["foreign_gates"]) != (ours := foreign_facts()):
+        causes.append(f"gates of other packages differ ({_differing(ours, theirs)}); {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
             f"the effective configuration differs ({_differences(ticket['config'], run)}); verify with the preflight's "
@@ -302,15 +297,6 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         theirs = ticket.get("judge") or {}
         causes.append(f"the judge differs ({_differing(judge, theirs)})")
     return causes
-
-
-def _foreign_causes(then: Mapping[str, Mapping[str, str]], here: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    for name in sorted({*then, *here}):
-        if then.get(name) != here.get(name):
-            had, have = (
-                f"{one['package']} {_package_named(one)}" if one else "none" for one in (then.get(name), here.get(name))
-            )
-            yield f"the gate {name} of another package differs: the ticket has {had}, this is {have}; {_AGAIN}"
 
 
 def _package_named(package: Mapping[str, str | None]) -> str:
