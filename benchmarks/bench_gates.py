@@ -35,12 +35,12 @@ from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
-from rc1_lib.gates.leakage import question_texts
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
+from rc1_lib.rows.spoken import question_texts
 from rc1_lib.run import open_run
 from rc1_lib.text.ngrams import ngrams, shares
 from rc1_lib.text.tokens import text_length, tokenize

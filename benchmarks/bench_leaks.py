@@ -17,11 +17,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.gates.leakage import leakage_gate, question_texts
+from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.pool.build import BuildReport, plan, write_rows
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.rows.frame import read_rows
-from rc1_lib.rows.spoken import spoken
+from rc1_lib.rows.spoken import question_texts, spoken
 from rc1_lib.run import open_run
 from rc1_lib.sources import load_questions
 from rc1_lib.text.ngrams import ngrams, shares

@@ -34,8 +34,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import BY_NAME, evaluate
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.gate_list import BY_NAME, evaluate
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_json
 

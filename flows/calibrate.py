@@ -29,7 +29,7 @@ from rc1_lib.check_words import stages_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.judge_cost import check_preflight_cost
 from rc1_lib.gate_report import GateReport
-from rc1_lib.preflight.gate_list import check_waivers
+from rc1_lib.gates.gate_list import check_waivers
 from rc1_lib.preflight.preconditions import check_can_calibrate
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult

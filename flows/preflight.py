@@ -26,7 +26,8 @@ from rc1_lib.calibration.stages import is_due
 from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.forecast.judge_cost import check_preflight_cost
-from rc1_lib.preflight.gate_list import NIGHTLY, check_waivers, gates_of_round, round_name, round_title, waiting
+from rc1_lib.gates.gate_list import check_waivers, gates_of_round, round_name, round_title, waiting
+from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.preflight.preconditions import check_preconditions
 from rc1_lib.preflight.ticket import check_same_settings

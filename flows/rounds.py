@@ -19,7 +19,7 @@ from prefect.task_runners import TaskRunner
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round, round_title
+from rc1_lib.gates.gate_list import BY_NAME, gates_of_round, round_title
 from rc1_lib.preflight.round_report import fingerprints, round_passed
 from rc1_lib.records import PASSING, GateResult, Status
 from rc1_lib.run import Run

@@ -20,7 +20,7 @@ from flows.failures import leave_failure
 from flows.run_names import named
 from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.gate_list import check_waivers
+from rc1_lib.gates.gate_list import check_waivers
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import PASSING, GateResult
 from rc1_lib.run import Run, open_run

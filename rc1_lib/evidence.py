@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -38,6 +39,7 @@ DERIVED: tuple[Artifact, ...] = (
 )  # fmt: skip
 _ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
 _BY_NAME = {one.name: one for one in _ALL}
+ALL_NAMES = tuple(_BY_NAME)
 _ROWS = {one.name: one for one in DATA}
 NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)
 """Names of everything that a ticket may pin."""
@@ -50,7 +52,7 @@ def described(name: str) -> Described:
         RC1Error: when there is none.
     """
     if name not in _BY_NAME:
-        raise RC1Error(f"unknown file '{name}', expected one of {', '.join(_BY_NAME)}")
+        raise RC1Error(f"unknown file '{name}', expected one of {', '.join(ALL_NAMES)}")
     return _BY_NAME[name]
 
 
@@ -69,6 +71,15 @@ class Evidence:
     def names(self) -> tuple[str, ...]:
         """Names of everything that a preflight reads and a ticket pins."""
         return tuple(bound(self.run))
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks of the mix, which gates also judge one by one."""
+        return list(self.run.config.datasets)
+
+    def thresholds(self, gate: str) -> Any:
+        """Return the section `gates.<gate>` of the configuration, which a gate of another package asks for by name."""
+        return getattr(self.run.config.gates, gate)
 
     def path(self, name: str) -> Path:
         """Return the path of the file or folder `name`."""

@@ -12,7 +12,7 @@ from prefect.states import Completed, Failed
 
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import BY_NAME, evaluate, files_of, gates_of_round, round_title
+from rc1_lib.gates.gate_list import BY_NAME, evaluate, files_of, gates_of_round, round_title
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress

@@ -11,8 +11,8 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
 from rc1_lib.check_words import amount, gate_sentence, round_sentence
 from rc1_lib.config.file import departures
+from rc1_lib.gates.gate_list import round_name, round_title
 from rc1_lib.preflight.carried_ticket import carried
-from rc1_lib.preflight.gate_list import round_name, round_title
 from rc1_lib.preflight.round_report import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult, Status

@@ -18,8 +18,8 @@ from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import evaluate, gates_of_round
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.gate_list import evaluate, gates_of_round
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT

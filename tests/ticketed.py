@@ -9,7 +9,7 @@ import orjson
 import torch
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import evaluate, gates_of_round, not_applicable
+from rc1_lib.gates.gate_list import evaluate, gates_of_round, not_applicable
 from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import Run, open_run

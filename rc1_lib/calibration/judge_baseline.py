@@ -19,9 +19,9 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.calibration.drift_checks import AskedAgain, judge_drift_gate
 from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.errors import RC1Error
-from rc1_lib.gates.judge_drift import AskedAgain, judge_drift_gate
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL
 from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec

@@ -15,6 +15,7 @@ import polars as pl
 
 from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
+from rc1_lib.calibration.hacking_checks import reward_hacking_gate
 from rc1_lib.calibration.judged_rows import AsksJudge, judge_checks, judge_rows, measured_rows, scoring, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
@@ -22,7 +23,6 @@ from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.gates.reward_hacking import reward_hacking_gate
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES

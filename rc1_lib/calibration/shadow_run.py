@@ -9,12 +9,12 @@ from dataclasses import replace
 import polars as pl
 
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring, with_reward
+from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.checks import info
 from rc1_lib.config.thresholds import ShadowRunGate, SharedThresholds
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
-from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW

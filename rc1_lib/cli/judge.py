@@ -42,8 +42,8 @@ def probe_scorer(
     }
     run = session.open(flags)
     from rc1_lib.evidence import Evidence
+    from rc1_lib.gates.gate_list import evaluate
     from rc1_lib.judge.providers import whom
-    from rc1_lib.preflight.gate_list import evaluate
     from rc1_lib.preflight.preconditions import OWN_WAIVERS, untrue_waivers
 
     own = ("--set", OWN_WAIVERS) if untrue_waivers(run) else ()
@@ -66,8 +66,8 @@ def _probed_on_own(run: Run) -> GateResult:
     Raises:
         ConfigError: when more of them are asked for than there are.
     """
+    from rc1_lib.gates.judge_probe import probe_on
     from rc1_lib.judge.score_files import probe_dialogues
-    from rc1_lib.preflight.judge_gates import probe_on
     from rc1_lib.records import GateResult
 
     own, wanted = probe_dialogues(), run.config.gates.probe.n
@@ -119,7 +119,8 @@ def judge_drift(session: Session) -> int:
     """
     run = session.open({"gates.waivers": {}})
     from rc1_lib.evidence import Evidence
-    from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
+    from rc1_lib.gates.gate_list import evaluate
+    from rc1_lib.gates.spec import NIGHTLY
 
     with stages():
         results = [evaluate("judge_drift", Evidence(run), NIGHTLY)]

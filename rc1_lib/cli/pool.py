@@ -158,14 +158,13 @@ def validate_pool(
 
 def _without_takes(evidence: Evidence, name: str) -> GateResult:
     """Evaluate a gate as in a round, but without the takes, which a pool from elsewhere lacks."""
-    from rc1_lib.preflight import gate_list
+    from rc1_lib.gates import consistency, missing_piece
 
     if waiver := evidence.run.config.gates.waivers.get(name, ""):
         return GateResult(name, waiver=waiver)
     try:
-        return {"consistency": gate_list.consistency, "missing_piece": gate_list.missing_piece}[name](
-            evidence, ("pool", "shadow")
-        )
+        judge_files = {"consistency": consistency.judge_files, "missing_piece": missing_piece.judge_files}[name]
+        return judge_files(evidence, ("pool", "shadow"))
     except RC1Error as error:
         return GateResult(name, error=str(error))
 

@@ -112,7 +112,7 @@ round2 = _rounds_command([2], "Run the gates again and, if the first round passe
 def _known_to_fail(run: Run, number: int) -> list[str]:
     """Return which gates already fail on configuration, disk and code, before anybody waits or a judge is paid."""
     from rc1_lib.evidence import Evidence
-    from rc1_lib.preflight.gate_list import evaluate, gates_of_round, round_title
+    from rc1_lib.gates.gate_list import evaluate, gates_of_round, round_title
 
     evidence = Evidence(run)
     names = [spec.name for spec in gates_of_round(number) if set(spec.reads) <= {"config"}]

@@ -151,11 +151,11 @@ def verify_config(session: Session) -> int:
     rows.
     """
     from rc1_lib.config.file import dump_config
-    from rc1_lib.gates.training import order_of_pay
+    from rc1_lib.gates.gate_list import check_waivers
+    from rc1_lib.gates.training_config import order_of_pay
     from rc1_lib.judge.budget import check_evaluation_calls
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
-    from rc1_lib.preflight.gate_list import check_waivers
 
     if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)

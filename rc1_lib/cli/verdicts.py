@@ -28,7 +28,7 @@ _WHOLE = ("mix",)
 def judge(session: Session, run: Run, gates: Sequence[str], tasks: Collection[str] | None = None) -> list[GateResult]:
     """Evaluate gates on the files of `run`; of checks on single tasks, keep those of `tasks` (None: all)."""
     from rc1_lib.evidence import Evidence
-    from rc1_lib.preflight.gate_list import evaluate
+    from rc1_lib.gates.gate_list import evaluate
 
     evidence = Evidence(run)
     results = []

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from rc1_lib.config.foreign_gates import GROUP, foreign_gates
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.strict_yaml import fault_line, parse_yaml
 from rc1_lib.errors import ConfigError
@@ -61,11 +62,20 @@ class Layer:
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
-    """Read a run's configuration; see `read_model`."""
-    return read_model(RunConfig, path, overrides, "pool.n=600")
+    """Read a run's configuration, above the thresholds that gates of other packages publish; see `read_model`."""
+    return read_model(RunConfig, path, overrides, "pool.n=600", _published_elsewhere())
 
 
-def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example: str) -> Model:
+def _published_elsewhere() -> list[Layer]:
+    return [
+        Layer(gate.file, {"gates": {name: gate.thresholds.model_dump(mode="json")}})
+        for name, gate in foreign_gates().items()
+    ]
+
+
+def read_model(
+    kind: type[Model], path: Path, overrides: Sequence[str], example: str, below: Sequence[Layer] = ()
+) -> Model:
     """Read `path`, apply dotted overrides (`a.b=c`, values in YAML syntax) and validate.
 
     Args:
@@ -73,11 +83,12 @@ def read_model(kind: type[Model], path: Path, overrides: Sequence[str], example:
         path: the file.
         overrides: applied in order.
         example: a valid override, for error messages.
+        below: layers with values for what no file states.
 
     Raises:
         ConfigError: names the file and the key, what was found and what is expected.
     """
-    layers = read_layers(path)
+    layers = (*read_layers(path), *below)
     tree = merged(layers)
     for override in overrides:
         _apply(tree, override, example)
@@ -288,6 +299,8 @@ def _explain(kind: type[BaseModel], layers: Sequence[Layer], overrides: Sequence
             *parents, leaf = item["loc"]
             known = _known_keys(kind, parents)
             problem = f"unknown key '{where}'{_nearest(str(leaf), known)}"
+            if parents == ["gates"]:
+                problem += f"; a gate of another package needs that package, with an entry point {GROUP}"
         elif item["type"] == "missing":
             problem = f"the key '{where}' is missing"
         elif item["type"] == "value_error":

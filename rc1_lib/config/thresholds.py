@@ -5,10 +5,12 @@ There are no defaults: each number that decides something must be visible in the
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from rc1_lib.config.foreign_gates import sections
 from rc1_lib.config.values import NotNegative, Positive, Reason, Round, Section, Share, Words, names_all, ordered
 
 
@@ -392,7 +394,9 @@ class ControlGate(Section):
 
 
 class Gates(Section):
-    """Every threshold of every gate, and the waivers."""
+    """Every threshold of every gate, and the waivers. A gate of another package has a section of its own name."""
+
+    model_config = ConfigDict(extra="allow")
 
     shared: SharedThresholds
     shadow_set: ShadowSetGate
@@ -426,3 +430,12 @@ class Gates(Section):
     gates on that score do not apply. Profile `prod` requires this reason."""
     waivers: dict[str, Reason]
     """Gate name -> why it is not enforced. Profile `prod` allows this only for `judge_agreement`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_foreign(cls, tree: Any) -> Any:
+        """Read the sections of gates of other packages by their own models, and reject every other unknown key."""
+        if not isinstance(tree, Mapping):
+            return tree
+        others = {key: value for key, value in tree.items() if key not in cls.model_fields}
+        return {**tree, **dict(sections().model_validate(others))}

@@ -20,8 +20,8 @@ from rc1_lib.evaluation.evaluate import BASE
 from rc1_lib.evaluation.paired import Contrast, contrast
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.gate_report import GateReport, write_report
-from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
+from rc1_lib.reward.intervals import interval_in_words
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.callbacks.logs import MetricsLog

@@ -25,9 +25,8 @@ from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.evaluate import Evaluation
 from rc1_lib.evaluation.metrics import LUCKY
 from rc1_lib.evaluation.paired import OVERCLAR_DROP
-from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check, GateResult
-from rc1_lib.reward.intervals import Interval
+from rc1_lib.reward.intervals import Interval, interval_in_words
 
 GATE = "ppo_eval"
 PROMPTS = "held-out prompts of a seed, fewest"

@@ -19,9 +19,8 @@ from rc1_lib.checks import at_least, equal, info
 from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.metrics import hard
 from rc1_lib.evaluation.paired import paired
-from rc1_lib.gates.shadow_run import interval_in_words
 from rc1_lib.records import Check
-from rc1_lib.reward.intervals import Interval, bootstrap
+from rc1_lib.reward.intervals import Interval, bootstrap, interval_in_words
 
 Floats = NDArray[np.float64]
 PROXY, TRUTH = "proxy", "truth"

@@ -15,8 +15,11 @@ from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
 from rc1_lib.answer_rules.golds import MOST_GOLDS, Form, Gold, Sample, spread
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.config.thresholds import AnswerRuleGate
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult, Task
+from rc1_lib.task_specs import task_spec
 
 GATE = "answer_rule"
 _SHOWN = 300
@@ -135,3 +138,12 @@ def _offender(task: Task, one: Offence) -> Mapping[str, Any]:
         "id": one.gold.id, "task": task, "kind": one.kind, "given": one.given[:_SHOWN], "gold": one.gold.answer,
         "aliases": list(one.gold.aliases), "reason": f"{one.kind}: {said}",
     }  # fmt: skip
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    gates = evidence.run.config.gates
+    rows, rule_of = evidence.rows("pool"), lambda task: task_spec(task).is_right
+    return answer_rule_gate(rows, rule_of, gates.answer_rule, gates.shared.confidence)
+
+
+SPEC = GateSpec(GATE, "are right answers paid, and no others", ("pool",), _judge)

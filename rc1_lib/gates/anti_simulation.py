@@ -9,14 +9,19 @@ A careful forger can invent any log; the gate detects what is cheaper than askin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 import polars as pl
 
+from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.checks import above, at_least, at_most, below, equal, info, number, offenders
 from rc1_lib.config.thresholds import AntiSimulationGate
 from rc1_lib.config.values import Round
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
+from rc1_lib.judge.judge import existing_store
 from rc1_lib.records import Check, GateResult
 
 _NAME = "anti_simulation"
@@ -250,3 +255,29 @@ def _figures(log: pl.DataFrame, recent: pl.DataFrame, fresh: pl.DataFrame) -> li
         info("model versions", ", ".join(model or "(unnamed)" for model in live["model"].unique().sort())),
         info("cost of these, USD", float(live["cost_usd"].sum())),
     ]
+
+
+def _judge(evidence: Evidence, number: int) -> GateResult:
+    """Check the latest scorings of the configured judge."""
+    config = evidence.run.config
+    with existing_store(evidence.run) as store:
+        log = store.log()
+    own = log.filter(log["provider"] == config.judge.provider)
+    result = anti_simulation_gate(
+        own,
+        round_name="round1" if number == 1 else "round2",
+        samples=config.judge.samples,
+        now=time.time(),
+        thresholds=config.gates.anti_simulation,
+    )
+    twice = equal(
+        "attempts standing twice, other judges' included", log.height - log["attempt_id"].n_unique(), 0,
+        "lines of the usage log were copied; find out who wrote them",
+    )  # fmt: skip
+    real = real_checks(evidence.run, own["model"].to_list())
+    return replace(result, checks=(*result.checks, twice, *real))
+
+
+SPEC = GateSpec(
+    _NAME, "are the scores real", ("judge_spec",), _judge, reads_world=True, looks_at=("judge_probe",), on_score=True
+)

@@ -8,7 +8,7 @@ of the chat format.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
@@ -17,9 +17,11 @@ from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.config.thresholds import ConsistencyGate
 from rc1_lib.environment.markers import has_marker
 from rc1_lib.environment.replay import inconsistencies, sums
-from rc1_lib.pool.as_asked import Questions, as_asked, pages_of
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec
+from rc1_lib.pool.as_asked import Questions, as_asked, known_questions, pages_of
 from rc1_lib.pool.as_worded import as_worded, language
-from rc1_lib.pool.templates import Pack
+from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.rows.playable import unplayable
@@ -109,3 +111,22 @@ def _offender(name: str, row: Row, inconsistency: Inconsistency) -> Mapping[str,
         "id": row["id"], "task": row["task"], "file": name, "where": inconsistency.where,
         "found": found, "expected": expected, "reason": inconsistency.kind.value,
     }  # fmt: skip
+
+
+def judge_files(evidence: Evidence, names: Sequence[str]) -> GateResult:
+    """Check that the rows of the files `names` contradict neither themselves nor their source.
+
+    Raises:
+        RC1Error: when a file, the source or the templates cannot be read.
+    """
+    # The source is not a file of the round; if it changed after the rows were made, `integrity` reports them as stale.
+    run = evidence.run
+    files = {name: evidence.rows(name) for name in names}
+    questions, pack = known_questions(run.config, run.workspace), load_pack(evidence.path("templates"))
+    return consistency_gate(files, questions, pack, run.config.gates.consistency)
+
+
+SPEC = GateSpec(
+    "consistency", "is what the rows say true", ("pool", "shadow", "takes", "templates"),
+    lambda e, _: judge_files(e, ("pool", "shadow", "takes")),
+)  # fmt: skip

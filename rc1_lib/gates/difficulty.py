@@ -8,7 +8,9 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, equal, number, offenders, parts
 from rc1_lib.config.thresholds import DifficultyGate, MixGate
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.mix import share_checks
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.records import BUCKETS, Check, GateResult, Task
 
 # The original script's list of quick diagnoses, with this project's keys.
@@ -53,7 +55,7 @@ def difficulty_gate(
         *share_checks("balanced share", chosen, tolerance, mix),
     ]
     for suffix, part in parts(chosen, by_task):
-        checks += _judge(part, thresholds, suffix)
+        checks += _checks(part, thresholds, suffix)
     beyond = chosen.filter(
         (pl.col("len_tokens") > thresholds.len_max)
         | (pl.col("turns") > thresholds.turns_max)
@@ -66,7 +68,7 @@ def difficulty_gate(
     )
 
 
-def _judge(part: pl.DataFrame, limits: DifficultyGate, suffix: str) -> list[Check]:
+def _checks(part: pl.DataFrame, limits: DifficultyGate, suffix: str) -> list[Check]:
     easy, medium, hard = (part.filter(pl.col("bucket") == bucket) for bucket in BUCKETS)
     easy_overlap, hard_overlap = _median(easy), _median(hard)
     return [
@@ -100,3 +102,12 @@ def _median(part: pl.DataFrame) -> float:
 
 def _highest(part: pl.DataFrame, column: str) -> float:
     return number(part[column].max())
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    config, gates = evidence.run.config, evidence.run.config.gates
+    metrics, balanced = evidence.metrics(), evidence.rows("balanced")
+    return difficulty_gate(metrics, balanced, gates.difficulty, evidence.tasks, gates.mix, config.datasets)
+
+
+SPEC = GateSpec("difficulty", "is the difficulty balanced", ("metrics", "balanced"), _judge)

@@ -7,19 +7,23 @@ size of a corpus, so a fixed threshold applies to windows of equal size. The raw
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
-from rc1_lib.checks import at_least, info, parts
+from rc1_lib.checks import at_least, equal, info, parts
 from rc1_lib.config.thresholds import DiversityGate
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.pool.diversity import KL_ROWS, Words, distinct_n, kl_divergence, windowed_distinct
 from rc1_lib.pool.rewording import reworded
-from rc1_lib.pool.templates import Pack, Template, worded_apart
+from rc1_lib.pool.templates import Pack, Template, load_pack, worded_apart
 from rc1_lib.records import Check, GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.runtime.batches import in_parts
 from rc1_lib.task_specs import CLARIFICATION, task_names, task_spec, template_kinds
 from rc1_lib.text.normalization import undisguised
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, sha256_tree
 
 _WORDING = "add templates to the pack or paraphrase more: the same phrases occur too often"
 _REFERENCE = "reword the templates: the pool reads like the reference pack"
@@ -113,3 +117,17 @@ def _templates(labels: pl.DataFrame, thresholds: DiversityGate, kinds: Sequence[
         at_least(f"templates used[{kind}]", used.get(kind, 0), thresholds.min_templates_per_kind, advice)
         for kind in kinds
     ]
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    config = evidence.run.config
+    own, old = (load_pack(evidence.path(name)) for name in ("templates", "reference_templates"))
+    result = diversity_gate(evidence.rows("pool"), own, old, config.gates.diversity, evidence.tasks, config.pool.seed)
+    # Otherwise a folder of this name in the workspace could replace the pack that divergence is measured from.
+    published = PROJECT_ROOT / config.pool.reference_templates_dir
+    ours = not published.is_dir() or sha256_tree(published) == evidence.sha256("reference_templates")
+    advice = f"{evidence.path('reference_templates')} is a different pack with the same name; move or rename it"
+    return replace(result, checks=(*result.checks, equal("old pack is the project's own", ours, True, advice)))
+
+
+SPEC = GateSpec("diversity", "is the wording varied and new", ("pool", "templates", "reference_templates"), _judge)

@@ -19,6 +19,7 @@ from rensa import RMinHash
 
 from rc1_lib.checks import at_most, info, number, offenders, parts
 from rc1_lib.config.thresholds import DuplicatesGate
+from rc1_lib.gates.spec import GateSpec
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.runtime.batches import in_parts
@@ -179,3 +180,9 @@ def _bands(permutations: int, similarity: float) -> int:
         if permutations % bands == 0 and (1 / bands) ** (bands / permutations) < similarity - 0.15:
             return bands
     return permutations
+
+
+SPEC = GateSpec(
+    "duplicates", "are the rows different", ("pool",),
+    lambda e, _: duplicates_gate(e.rows("pool"), e.run.config.gates.duplicates, e.tasks),
+)  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.checks import equal
+from rc1_lib.evidence import DATA, Evidence
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.records import GateResult
 from rc1_lib.workspace.artifacts import FileState
 
@@ -31,3 +33,14 @@ def integrity_gate(states: Mapping[str, FileState], foreign_lines: int) -> GateR
         equal(path, state.value, FileState.FRESH.value, _ADVICE.get(state, "")) for path, state in states.items()
     )
     return GateResult("integrity", (*checks, own_lines))
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    states = {evidence.label(artifact.name): artifact.state(evidence.run) for artifact in DATA}
+    return integrity_gate(states, evidence.balanced_foreign_lines())
+
+
+SPEC = GateSpec(
+    "integrity", "are the files those that were written", tuple(artifact.name for artifact in DATA), _judge,
+    reads_world=True,
+)  # fmt: skip

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import polars as pl
 
 from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import ProbeGate
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
+from rc1_lib.judge.judge import fresh_scores
 from rc1_lib.judge.noise import long_scores
-from rc1_lib.records import Check, GateResult
+from rc1_lib.judge.providers import LIVE
+from rc1_lib.records import Check, GateResult, Message
+from rc1_lib.run import Run
 
 _OK = pl.col("outcome") == AttemptOutcome.OK
 _HIT = pl.col("outcome") == AttemptOutcome.HIT
@@ -113,3 +121,55 @@ def _figures(lines: pl.DataFrame) -> list[Check]:
         info("tokens out", int(lines["tokens_out"].sum())),
         info("model versions", ", ".join(_versions(lines))),
     ]
+
+
+def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
+    """Ask the judge about these dialogues, bypassing stored replies.
+
+    Args:
+        run: the run with the judge.
+        dialogues: `gates.probe.n` dialogues in chat format.
+
+    Raises:
+        RC1Error: when the judge cannot be asked, or stopped early.
+    """
+    judge, thresholds = run.config.judge, run.config.gates.probe
+    judged, lines = fresh_scores(run, dialogues)
+    result = probe_gate(
+        lines,
+        provider=judge.provider,
+        asked=judged.rows["dialogue"].n_unique(),
+        samples=judge.samples,
+        thresholds=thresholds,
+    )
+    shown = (*result.checks, *_said_alike(lines, run.config.gates.anti_simulation.max_identical))
+    return replace(result, checks=shown)
+
+
+def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
+    """Check that the probe's own replies differ; a few equal ones might go unnoticed in the whole log."""
+    live = lines.filter(pl.col("outcome") == AttemptOutcome.OK)
+    if not live.height or not (live["temperature"] > 0).all() or not live["provider"].is_in(sorted(LIVE)).all():
+        return []
+    sets = live.group_by("dialogue").agg(replies=pl.len(), different=pl.col("reply_sha256").n_unique())
+    asked = sets.filter(pl.col("replies") > 1)
+    same = number(asked.select((pl.col("different") == 1).mean()).item()) if asked.height else 0.0
+    shared = live.group_by("reply_sha256").agg(uses=pl.len(), dialogues=pl.col("dialogue").n_unique())
+    other = shared.filter(pl.col("dialogues") > 1)["uses"].sum() / live.height
+    advice = "the judge does not read the dialogues, or one reply was used for all: find out what answers"
+    return [
+        at_most("dialogues with identical replies, share", same, most, advice),
+        at_most("replies that another dialogue got too, share", float(other), most, advice),
+    ]
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    """Ask the judge about the first dialogues of the shadow set, bypassing stored replies."""
+    run = evidence.run
+    return probe_on(run, evidence.rows("shadow").head(run.config.gates.probe.n)["messages"].to_list())
+
+
+SPEC = GateSpec(
+    "judge_probe", "does the judge answer", ("shadow", "judge_spec"), _judge, reads_world=True, asks=True,
+    on_score=True,
+)  # fmt: skip

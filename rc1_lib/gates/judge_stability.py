@@ -8,11 +8,17 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders
 from rc1_lib.config.thresholds import SharedThresholds, StabilityGate
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
+from rc1_lib.judge.judge import existing_store, open_judge
 from rc1_lib.judge.noise import OVERALL, Noise, long_scores, pooled
+from rc1_lib.judge.providers import model_asked
 from rc1_lib.judge.results import medians_and_variances
+from rc1_lib.judge.store import Store
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
+from rc1_lib.run import Run
 
 _NAME = "judge_stability"
 _SCORED = pl.col("outcome").is_in(SCORINGS) & pl.col("scores").is_not_null()
@@ -166,3 +172,26 @@ def _intervals(noises: list[Noise], confidence: float) -> list[Check]:
             info(f"its {100 * confidence:g} % interval[{noise.dimension}]", f"{noise.low:.4g} to {noise.high:.4g}"),
         )
     ]
+
+
+def _in_use(run: Run, store: Store) -> pl.Expr:
+    """Return a filter for the log's lines of the configured judge: provider, instructions and requested model."""
+    judge = open_judge(run, store)
+    return (
+        (pl.col("provider") == judge.config.provider)
+        & (pl.col("spec") == judge.spec.spec)
+        & (pl.col("model_asked") == model_asked(judge.config))
+    )
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    """Check how much the judge's samples of one dialogue differ, and how many dialogues have no score."""
+    config = evidence.run.config
+    with existing_store(evidence.run) as store:
+        own = store.log().filter(_in_use(evidence.run, store))
+    return stability_gate(
+        own, samples=config.judge.samples, thresholds=config.gates.stability, shared=config.gates.shared
+    )
+
+
+SPEC = GateSpec(_NAME, "does the judge agree with itself", ("judge_spec",), _judge, reads_world=True, on_score=True)

@@ -15,10 +15,12 @@ import polars as pl
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
 from rc1_lib.config.thresholds import LeakageGate
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
+from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import Check, GateResult
-from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.rows.spoken import places, question_texts, spoken
 from rc1_lib.runtime.batches import slices
-from rc1_lib.task_specs import task_names, task_spec
 from rc1_lib.text.leak_search import LeakSearch, Spelled, common
 from rc1_lib.text.normalization import folded, read, words
 
@@ -74,13 +76,6 @@ def leakage_gate(
     return GateResult("leakage", tuple(checks), offenders=listed)
 
 
-def question_texts(rows: pl.DataFrame) -> pl.Series:
-    """Return what each row asks: its question, preceded by the story of a word problem."""
-    story = pl.col("support").list.join("\n") + "\n"
-    is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
-    return rows.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()
-
-
 def _named(pairs: pl.DataFrame, rows: pl.DataFrame, shadow: pl.DataFrame) -> pl.DataFrame:
     return pairs.with_columns(
         id=rows["id"].gather(pairs["row"]),
@@ -130,3 +125,13 @@ def _with_places(leaks: pl.DataFrame, rows: pl.DataFrame, asked: pl.Series) -> t
             }
         )  # fmt: skip
     return tuple(records)
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    packs = [load_pack(evidence.path(name)) for name in ("templates", "reference_templates")]
+    literals = [text for pack in packs for lang in ("en", "zh") for text in pack.literals(lang)]
+    rows, shadow, limits = evidence.rows("pool"), evidence.rows("shadow"), evidence.run.config.gates.leakage
+    return leakage_gate(rows, shadow, limits, literals, evidence.tasks)
+
+
+SPEC = GateSpec("leakage", "is the shadow set unseen", ("pool", "shadow", "templates", "reference_templates"), _judge)

@@ -8,6 +8,7 @@ import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders, parts
 from rc1_lib.config.thresholds import LengthGate
+from rc1_lib.gates.spec import GateSpec
 from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.runtime.batches import in_parts
@@ -43,3 +44,9 @@ def _lengths(rows: pl.DataFrame) -> pl.DataFrame:
     texts = rows.select("id", "task", texts_of(rows, "everything"))
     long = pl.col("everything").str.len_chars() // _TOKEN
     return texts.select("id", "task", tokens=pl.max_horizontal(length("everything"), long).cast(pl.Int64))
+
+
+SPEC = GateSpec(
+    "length", "is every row of a usable length", ("pool",),
+    lambda e, _: length_gate(e.rows("pool"), e.run.config.gates.length, e.tasks),
+)  # fmt: skip

@@ -18,11 +18,14 @@ from scipy.special import betaincinv
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.config.thresholds import MissingPieceGate
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.blind_reader import readings
+from rc1_lib.gates.spec import GateSpec
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.closure import Closure, closure
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.runtime.batches import gc_paused
+from rc1_lib.sources.solvers import solver_of
 from rc1_lib.task_specs import is_right
 from rc1_lib.task_specs.quantities import as_quantity, figures, in_words
 from rc1_lib.task_specs.reach import folded
@@ -279,3 +282,19 @@ def _offender(row: Row, file: str, reason: str, found: str, expected: str) -> Ma
         "id": row["id"], "task": row["task"], "file": file, "found": found[:_SHOWN], "expected": expected[:_SHOWN],
         "reason": reason,
     }  # fmt: skip
+
+
+def judge_files(evidence: Evidence, names: Sequence[str]) -> GateResult:
+    """Check that in the rows of the files `names` the missing piece is missing, and nothing else.
+
+    Raises:
+        RC1Error: when a file cannot be read.
+    """
+    files, gates = {name: evidence.rows(name) for name in names}, evidence.run.config.gates
+    return missing_piece_gate(files, solver_of, gates.missing_piece, gates.shared.confidence)
+
+
+SPEC = GateSpec(
+    "missing_piece", "is what is missing really missing, and nothing else", ("pool", "shadow", "takes"),
+    lambda e, _: judge_files(e, ("pool", "shadow", "takes")),
+)  # fmt: skip

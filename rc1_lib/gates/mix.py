@@ -8,6 +8,7 @@ import polars as pl
 
 from rc1_lib.checks import equal, number, within
 from rc1_lib.config.thresholds import MixGate
+from rc1_lib.gates.spec import GateSpec
 from rc1_lib.records import Check, GateResult, Task
 
 
@@ -29,3 +30,9 @@ def share_checks(name: str, rows: pl.DataFrame, thresholds: MixGate, mix: Mappin
         advice = f"rebuild with --mix, or add {task} questions: the source may have run out"
         checks.append(within(f"{name}[{task}]", found, low, high, advice))
     return checks
+
+
+SPEC = GateSpec(
+    "mix", "are the tasks in proportion", ("pool",),
+    lambda e, _: mix_gate(e.rows("pool"), e.run.config.gates.mix, e.run.config.datasets),
+)  # fmt: skip

@@ -1,102 +1,11 @@
-"""The over-clarification penalty must reduce needless questions without making dialogues longer or worse."""
+"""The ablation that the calibration made of this reward and this penalty passed (`rc1_lib.calibration`)."""
 
 from __future__ import annotations
 
-from rc1_lib.checks import at_least, at_most, info
-from rc1_lib.config.thresholds import AblationGate, SharedThresholds
-from rc1_lib.records import Check, GateResult
-from rc1_lib.reward.ablation import Ablation, Figures
-from rc1_lib.reward.intervals import Interval
+from rc1_lib.calibration.overclar_ablation import ablation_verdict
+from rc1_lib.gates.spec import GateSpec
 
-_DIFFER = "prompts whose dialogues differ in needless asking"
-
-
-def ablation_gate(
-    ablation: Ablation, coverage: float | None, thresholds: AblationGate, shared: SharedThresholds
-) -> GateResult:
-    """Compare the dialogues chosen without the penalty with those chosen with it.
-
-    The checks use the point values; next to each is its interval and whether the whole interval would pass.
-
-    Args:
-        ablation: from `rc1_lib.reward.ablation.ablate`.
-        coverage: share of the dialogues that are scored; None if training does not reward a score.
-        thresholds: `gates.ablation`.
-        shared: `gates.shared`.
-    """
-    overall, counts = ablation.overall, ablation.counts
-    interval = {name: found.of(counts.prompts, "prompts") for name, found in ablation.intervals.items()}
-    judged = {
-        "rate_drop_pct": at_least(
-            "rate drop, %", overall.rate_drop_pct, thresholds.min_rate_drop_pct, _rate_advice(ablation),
-            interval["rate_drop_pct"],
-        ),
-        "turns_up": at_most(
-            "mean turns up", overall.turns_up, thresholds.max_turns_up,
-            "dialogues should get shorter without needless questions, but the penalty chooses dialogues that are "
-            "longer for other reasons; check the weights of 'economical' and 'concise', or lower overclar.alpha",
-            interval["turns_up"],
-        ),
-        "success_drop_pp": at_most(
-            "success drop, pp", overall.success_drop_pp, thresholds.max_success_drop_pp,
-            "the penalty outweighs correctness: lower overclar.alpha, or calibrate again so that the criteria that "
-            "predict success weigh more (rc1 weight-calib)",
-            interval["success_drop_pp"],
-        ),
-    }  # fmt: skip
-    unscored = "score the dialogues that have no score, since they are never chosen"
-    checks = [
-        *(() if coverage is None else (at_least("coverage", coverage, shared.min_coverage, unscored),)),
-        at_least(
-            _DIFFER, counts.differing, thresholds.min_prompts,
-            "the penalty has too few rollouts to choose from: raise ablation.takes or shadow.n, and use a source whose "
-            "dialogues can be played again",
-        ),
-        *judged.values(),
-        *(line for figure, check in judged.items() for line in _interval(check, ablation.intervals[figure])),
-        *_figures("without", overall.without),
-        *_figures("with", overall.with_penalty),
-        info("prompts", counts.prompts),
-        info("prompts with more than one scored dialogue", counts.with_choice),
-        info("prompts where nothing is missing", counts.nothing_missing),
-        info("of these, with needless asking in every dialogue", counts.unavoidable),
-        info("prompts where the penalty changes the asking", counts.changed),
-        info("prompts without any scored dialogue, left out", counts.left_out),
-        info("dialogues", counts.dialogues),
-        info("unscored dialogues", counts.unscored),
-    ]  # fmt: skip
-    return GateResult("overclar_ablation", tuple(checks))
-
-
-def _rate_advice(ablation: Ablation) -> str:
-    counts = ablation.counts
-    # Whole numbers of prompts unless dialogues tie.
-    if not ablation.overall.without.overclar_rate * counts.nothing_missing > counts.unavoidable + 1e-6:
-        return (
-            "the penalty has nothing to lower: even without it, no dialogue that asks needlessly is chosen over one "
-            "that does not. Other criteria already do its work; check the weights of 'reply_used' and 'restrained', or "
-            "sample more dialogues (ablation.takes)"
-        )
-    return (
-        f"the penalty changes whether the chosen dialogue asks on {counts.changed} of the {counts.differing} prompts "
-        "where it could: raise overclar.alpha, or lower the weights of criteria that reward needless questions (check "
-        "'reply_used' and 'restrained')"
-    )
-
-
-def _interval(check: Check, interval: Interval) -> tuple[Check, Check]:
-    assert isinstance(check.threshold, float)
-    clears = interval.clears(">=" if check.op == ">=" else "<=", check.threshold)
-    return (
-        info(f"{check.name}: {100 * interval.confidence:g} % interval", f"{interval.low:.4g} to {interval.high:.4g}"),
-        info(f"{check.name}: interval clears the threshold", clears),
-    )
-
-
-def _figures(side: str, figures: Figures) -> tuple[Check, ...]:
-    return (
-        info(f"over-clarification rate {side}", figures.overclar_rate),
-        info(f"success {side}", figures.success),
-        info(f"mean turns {side}", figures.avg_turns),
-        info(f"rate of asking where needed {side}", figures.ask_rate_where_needed),
-    )
+SPEC = GateSpec(
+    "overclar_ablation", "does the penalty do what it should", ("weights", "takes", "judge_spec"),
+    lambda e, _: ablation_verdict(e.run), reads_world=True,
+)  # fmt: skip

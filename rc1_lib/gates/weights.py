@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rc1_lib.calibration.judged_rows import dimensions, real_checks, reported_models
+from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.checks import equal
 from rc1_lib.config.thresholds import WeightsGate
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
+from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.terms import shape_checks
 from rc1_lib.workspace.artifacts import FileState
@@ -75,3 +80,18 @@ def _origin_checks(content: Any, origin: Origin) -> tuple[Check, ...]:
             f"altered: something other than RC1 wrote it; stale: pool, judge or settings have changed; {_AGAIN}",
         ),
     )  # fmt: skip
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    run = evidence.run
+    content = read_content(run)
+    report, sha256 = named_report(run, content)
+    origin = Origin(report, sha256, judge_identity(run), run.config.reward.old_weights, WEIGHTS.state(run).value)
+    result = weights_gate(content, run.config.gates.weights, dimensions(run), origin)
+    marks = real_checks(run, reported_models(report)) if report else ()
+    return replace(result, checks=(*result.checks, *marks))
+
+
+SPEC = GateSpec(
+    "weights", "are the reward weights sound", ("weights", "judge_spec"), _judge, reads_world=True, on_score=True
+)

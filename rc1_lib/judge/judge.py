@@ -7,7 +7,8 @@ import logging
 import time
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,6 +186,16 @@ def open_store(run: Run, where: str | None = None) -> Store:
     path = run.workspace.path(where or store.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     return Store(path, ttl_days=store.ttl_days)
+
+
+@contextmanager
+def existing_store(run: Run) -> Iterator[Store]:
+    """Open the store for a gate that reads its log; raises `RC1Error` if no call has been made yet."""
+    path = run.workspace.path(run.config.judge.store.path)
+    if not path.is_file():
+        raise RC1Error(f"{path}: there is no usage log yet, so there are no calls to check; run rc1 probe-scorer first")
+    with open_store(run) as store:
+        yield store
 
 
 def open_judge(run: Run, store: Store) -> Judge:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rc1_lib.calibration.hacking_checks import GATE as REWARD_HACKING
 from rc1_lib.calibration.reward_hacking import own_attacks
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.file import load_config
@@ -9,11 +10,10 @@ from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import CONFIG, Evidence
-from rc1_lib.gates.reward_hacking import GATE as REWARD_HACKING
+from rc1_lib.gates.gate_list import PREFLIGHT, evaluate
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
-from rc1_lib.preflight.gate_list import PREFLIGHT, evaluate
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.records import PASSING
 from rc1_lib.run import CONFIG_OF_PROFILE, Run

@@ -9,12 +9,13 @@ import orjson
 import polars as pl
 
 from rc1_lib.config.file import departures
+from rc1_lib.config.foreign_gates import foreign_facts
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.machine import GitState, code_named, read_code
+from rc1_lib.gates.gate_list import gates_of_round
 from rc1_lib.pool.derived import POOL
-from rc1_lib.preflight.gate_list import gates_of_round
 from rc1_lib.provenance.code import code_sha256
+from rc1_lib.provenance.git import GitState, code_named, read_code
 from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
@@ -47,6 +48,7 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> dict[st
         **code_named(read_code()),
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
+        "foreign_gates": foreign_facts(),
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
         "files": fingerprints(evidence),
         "waived": waivers_of(results),

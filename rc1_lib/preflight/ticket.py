@@ -18,15 +18,16 @@ from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
 from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
 from rc1_lib.config.file import departures, flatten
+from rc1_lib.config.foreign_gates import foreign_facts
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import NAMES, Evidence, bound, described
-from rc1_lib.gates.machine import code_named, read_code
 from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
 from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256, read_package
 from rc1_lib.provenance.derived import Described
+from rc1_lib.provenance.git import code_named, read_code
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_free_keys
 from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
@@ -77,6 +78,7 @@ class Ticket(BaseModel):
     expires: AwareDatetime
     commit: str | None
     package: _Package | None = None
+    foreign_gates: dict[str, dict[str, str]]
     files: dict[str, _Print]
     reports: dict[str, _Print]
     judge: _Judge
@@ -118,6 +120,7 @@ def issue_ticket(run: Run, judged: Mapping[int, Mapping[str, Any]] | None = None
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
         "overrides": list(run.overrides),
+        "foreign_gates": foreign_facts(),
         "judge": judge_identity(run),
         "files": files,
         "reports": {
@@ -141,6 +144,8 @@ def _faults(
         yield f"round {number} has not passed according to its report"
     elif (report.get("code_sha256"), report.get("config_sha256")) != (code_sha256(), run.config_sha256):
         yield f"round {number} was run with other code or another configuration"
+    elif report.get("foreign_gates") != foreign_facts():
+        yield f"round {number} was run with other gates of other packages"
     else:
         for name, one in files.items():
             if one["sha256"] is None or report["files"].get(name) != one:
@@ -277,6 +282,8 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     elif ticket.get("code_sha256") != code_sha256():
         issued = f"by package {_package_named(package)}" if package else f"at commit {str(ticket.get('commit'))[:12]}"
         causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
+    if (theirs := ticket["foreign_gates"]) != (ours := foreign_facts()):
+        causes.append(f"gates of other packages differ ({_differing(ours, theirs)}); {_AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
             f"the effective configuration differs ({_differences(ticket['config'], run)}); leave away the "

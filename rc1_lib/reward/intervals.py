@@ -48,6 +48,18 @@ class Interval:
         return CheckInterval(self.low, self.high, self.confidence, n, what)
 
 
+def interval_in_words(figure: Interval, threshold: float | None = None) -> str:
+    """Return `0.81 (95 %: 0.74 to 0.86), clears 0.75: no`, or `undefined`."""
+    if figure.value != figure.value:
+        return "undefined"
+    if figure.low != figure.low:
+        return f"{figure.value:.4g}, no interval"
+    shown = f"{figure.value:.4g} ({100 * figure.confidence:g} %: {figure.low:.4g} to {figure.high:.4g})"
+    if threshold is None:
+        return shown
+    return f"{shown}, clears {threshold:g}: {'yes' if figure.clears('>=', threshold) else 'no'}"
+
+
 def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> Interval:
     """Compute the percentile interval of a statistic from its values on the resamples (NaN if undefined).
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.task_specs import task_names, task_spec
+
 _ROW = ("id", "question", "answer", "final")
 _ROW_LISTS = ("support", "aliases")
 _STRUCTS = {
@@ -56,3 +58,10 @@ def places(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for field in fields:
             found += [(f"{name}.{field}[{at}]", text) for at, text in enumerate((row[name] or {}).get(field) or ())]
     yield from ((place, text) for place, text in found if text)
+
+
+def question_texts(rows: pl.DataFrame) -> pl.Series:
+    """Return what each row asks: its question, preceded by the story of a word problem."""
+    story = pl.col("support").list.join("\n") + "\n"
+    is_story = pl.col("task").is_in([task for task in task_names() if task_spec(task).word_problem])
+    return rows.select(pl.concat_str(pl.when(is_story).then(story).otherwise(pl.lit("")), "question")).to_series()

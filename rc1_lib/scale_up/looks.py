@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from rc1_lib.checks import equal
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.growth import growth_gate
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.judge import fresh_scores
-from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import PASSING, GateResult
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
@@ -76,10 +76,17 @@ def _growth(whole: Run, step: Step) -> GateResult:
         rows = evidence.rows("pool").height
         before = Evidence(sized(whole, step.smaller)).path("pool")
         lost = foreign_lines(before, evidence.path("pool")) if step.smaller else 0
-        result = growth_gate(rows, step.size, lost)
-        return replace(result, evidence={evidence.label("pool"): evidence.sha256("pool")})
+        prints = {evidence.label("pool"): evidence.sha256("pool")}
     except RC1Error as error:
         return GateResult(GROWTH, error=str(error))
+    checks = (
+        equal("rows", rows, step.size, "build the pool again: rc1 build-pool --rebuild"),
+        equal(
+            "rows of the smaller size that are gone", lost, 0,
+            "this size does not contain all rows of the smaller one; grow from the start: rc1 scale-up --rebuild",
+        ),
+    )  # fmt: skip
+    return GateResult(GROWTH, checks, evidence=prints)
 
 
 def _stability(run: Run) -> GateResult:

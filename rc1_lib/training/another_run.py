@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.config.file import flatten
-from rc1_lib.gates.machine import code_words
+from rc1_lib.provenance.git import code_words
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
 from rc1_lib.training.checkpoint.ledger import written_by

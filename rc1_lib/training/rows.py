@@ -20,10 +20,10 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.training import Training
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
-from rc1_lib.gates.leakage import question_texts
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.records import BUCKETS, Bucket, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
+from rc1_lib.rows.spoken import question_texts
 from rc1_lib.run import Run
 from rc1_lib.runtime.batches import gc_paused, slices
 from rc1_lib.runtime.cache import Memo

@@ -10,13 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rc1_lib.calibration.judge_agreement import CALIBRATED, JUDGE, OLD, PEOPLE, judge_agreement
+from rc1_lib.calibration.judge_agreement import (
+    CALIBRATED,
+    JUDGE,
+    KAPPA,
+    LABELLED,
+    LIKENESS,
+    OLD,
+    PEOPLE,
+    SAME,
+    judge_agreement,
+)
 from rc1_lib.evidence import Evidence, bound
 from rc1_lib.gate_report import GateReport
-from rc1_lib.gates.judge_agreement import KAPPA, LABELLED, LIKENESS, SAME
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.gate_list import evaluate
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL

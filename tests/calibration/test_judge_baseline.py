@@ -12,8 +12,9 @@ import pytest
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import evaluate
+from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.judge.judge import open_store
-from rc1_lib.preflight.gate_list import NIGHTLY, evaluate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import FileState, read_json

@@ -32,7 +32,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport
-from rc1_lib.preflight.gate_list import evaluate
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.preflight.preconditions import check_can_calibrate
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run

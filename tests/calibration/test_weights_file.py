@@ -14,7 +14,7 @@ from rc1_lib.calibration.stages import is_due
 from rc1_lib.calibration.weights_file import WEIGHTS, NoWeightsError, adopt, read_weights
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import evaluate
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run

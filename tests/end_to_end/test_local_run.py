@@ -24,7 +24,7 @@ from rc1_lib.workspace.state import state_of
 PROGRAM = """
 import sys
 from deployments.local_run import run_flow
-from rc1_lib.preflight import gate_list
+from rc1_lib.gates import gate_list
 gate_list.PREFLIGHT = tuple(spec for spec in gate_list.PREFLIGHT if spec.name in ("training_config", "length", "mix"))
 end = run_flow("preflight", workspace=sys.argv[1], overrides=sys.argv[2:], build="never", rounds=[1])
 print(end.state_name, end.message)

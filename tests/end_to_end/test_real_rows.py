@@ -12,8 +12,8 @@ from rc1_lib.cli.session import VERIFIED
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import evaluate, gates_of_round
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.preflight.gate_list import evaluate, gates_of_round
 from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.records import Status

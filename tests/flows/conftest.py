@@ -13,8 +13,8 @@ from prefect.client.orchestration import get_client
 
 from flows.preflight import preflight
 from rc1_lib.checks import at_least
-from rc1_lib.preflight import gate_list
-from rc1_lib.preflight.gate_list import BY_NAME
+from rc1_lib.gates import gate_list
+from rc1_lib.gates.gate_list import BY_NAME
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from tests.once import copied

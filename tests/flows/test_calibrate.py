@@ -22,7 +22,7 @@ from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.calibration.stages import REPORT, STAGES, STAND_IN
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import BY_NAME, evaluate, gates_of_round
+from rc1_lib.gates.gate_list import BY_NAME, evaluate, gates_of_round
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import Status

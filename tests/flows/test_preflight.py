@@ -16,8 +16,8 @@ from flows.preflight import preflight
 from rc1_lib.check_words import round_sentence
 from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
-from rc1_lib.gates.machine import resources_gate
-from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round
+from rc1_lib.gates.gate_list import BY_NAME, gates_of_round
+from rc1_lib.gates.resources import resources_gate
 from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket

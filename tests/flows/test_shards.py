@@ -17,8 +17,8 @@ import pytest
 from deployments import children
 from flows.rounds import dask_processes
 from rc1_lib.errors import ConfigError
-from rc1_lib.preflight import gate_list
-from rc1_lib.preflight.gate_list import BY_NAME, gates_of_round
+from rc1_lib.gates import gate_list
+from rc1_lib.gates.gate_list import BY_NAME, gates_of_round
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
 from tasks.endings import GATES_FAILED, ROUNDS_PASSED

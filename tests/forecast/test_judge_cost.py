@@ -26,8 +26,8 @@ from rc1_lib.forecast.judge_cost import (
     tokens_of,
     training_stages,
 )
+from rc1_lib.gates import judge_probe
 from rc1_lib.judge.budget import prices_of
-from rc1_lib.preflight.judge_gates import probe
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 from tests.judge.bench import overrides
@@ -50,8 +50,8 @@ def test_estimate_matches_the_bill_of_the_server(fresh_copy: Callable[..., Run])
         attack_reward(run, old)
         overclar_ablation(run, old)
         shadow_run(run, CALIBRATED, old)
-        probe(Evidence(run))
-        probe(Evidence(run))
+        judge_probe.SPEC.gate(Evidence(run), 1)
+        judge_probe.SPEC.gate(Evidence(run), 1)
         billed = server.stats()
         assert billed.answered == billed.requests == most.calls == sum(one.calls for one in stages)
         assert billed.tokens_in < most.tokens_in and billed.tokens_out < most.tokens_out

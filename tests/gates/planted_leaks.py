@@ -16,7 +16,7 @@ from urllib.parse import quote
 import polars as pl
 import regex
 
-from rc1_lib.gates.leakage import question_texts
+from rc1_lib.rows.spoken import question_texts
 from rc1_lib.text.tokens import TOKEN_PATTERN
 
 Row = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.calibration.overclar_ablation import ablation_gate
 from rc1_lib.config.thresholds import AblationGate
-from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import published_config

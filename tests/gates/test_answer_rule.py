@@ -12,7 +12,7 @@ from rc1_lib.answer_rules.check import Rule
 from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
-from rc1_lib.preflight.gate_list import BY_NAME
+from rc1_lib.gates.gate_list import BY_NAME
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
 from tests.answer_rules import plain_rules as rules

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
+from rc1_lib.calibration.weight_calib import calibration_gate
 from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThresholds, WeightsGate
-from rc1_lib.gates.calibration import calibration_gate
-from rc1_lib.gates.shadow_run import baseline_gate, interval_in_words, shadow_run_gate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.reward.comparison import Comparison
-from rc1_lib.reward.intervals import Interval
+from rc1_lib.reward.intervals import Interval, interval_in_words
 from rc1_lib.reward.top_ties import Border, TopTies
 from tests.gates.verdicts import failed, value
 

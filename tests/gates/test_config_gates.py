@@ -11,11 +11,14 @@ import pytest
 
 from rc1_lib.config.file import departures
 from rc1_lib.config.thresholds import GitGate, ResourcesGate, WeightsGate
+from rc1_lib.gates.git import git_gate
 from rc1_lib.gates.integrity import integrity_gate
-from rc1_lib.gates.machine import GitState, git_gate, read_git, resources_gate
-from rc1_lib.gates.training import penalty_gate, training_gate
+from rc1_lib.gates.overclar_penalty import penalty_gate
+from rc1_lib.gates.resources import resources_gate
+from rc1_lib.gates.training_config import training_gate
 from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.provenance.code import PackageState
+from rc1_lib.provenance.git import GitState, read_git
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.terms import shape_checks
 from rc1_lib.run import open_run, published_config

@@ -21,7 +21,7 @@ from rc1_lib.gates.duplicates import duplicates_gate
 from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
-from rc1_lib.gates.shadow import shadow_gate
+from rc1_lib.gates.shadow_set import shadow_gate
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import Pack, Template, load_pack, worded_apart
 from rc1_lib.records import GateResult, Status

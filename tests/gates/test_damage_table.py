@@ -10,7 +10,7 @@ import pytest
 from rc1_lib.calibration.stages import STAGES
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE as PPO_EVAL
-from rc1_lib.preflight.gate_list import PREFLIGHT
+from rc1_lib.gates.gate_list import PREFLIGHT
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.gates.damage_done import GATES, SIZE, build_small, failing_gates, outcome

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from rc1_lib.calibration.judge_agreement import KAPPA, LABELLED, LIKENESS, SAME, Agreement, judge_agreement_gate
 from rc1_lib.checks import at_most
-from rc1_lib.gates.judge_agreement import KAPPA, LABELLED, LIKENESS, SAME, Agreement, judge_agreement_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config

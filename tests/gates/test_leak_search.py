@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.leakage import question_texts
-from rc1_lib.rows.spoken import spoken
+from rc1_lib.rows.spoken import question_texts, spoken
 from rc1_lib.runtime import batches
 from rc1_lib.text.leak_search import LeakSearch, _common_weight, _windows, common
 from rc1_lib.text.normalization import folded, read, words

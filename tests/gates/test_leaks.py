@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.leakage import leakage_gate, question_texts
+from rc1_lib.gates.leakage import leakage_gate
 from rc1_lib.pool.build import decontaminate, plan
 from rc1_lib.pool.plan import held_text
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import GateResult, Passage, Question, Status
-from rc1_lib.rows.spoken import places, spoken
+from rc1_lib.rows.spoken import places, question_texts, spoken
 from rc1_lib.run import open_run
 from rc1_lib.sources import load_questions
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS

@@ -14,12 +14,11 @@ import polars as pl
 import pytest
 
 from rc1_lib.calibration.judged_rows import dimensions, judge_rows, with_reward
-from rc1_lib.calibration.weight_calib import calibration_rows, weight_calib
+from rc1_lib.calibration.overclar_ablation import ablation_gate
+from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
+from rc1_lib.calibration.weight_calib import calibration_gate, calibration_rows, weight_calib
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.calibration import calibration_gate
-from rc1_lib.gates.overclar_ablation import ablation_gate
-from rc1_lib.gates.shadow_run import baseline_gate, shadow_run_gate
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.gates.reward_hacking import reward_hacking_gate
+from rc1_lib.calibration.hacking_checks import reward_hacking_gate
 from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config

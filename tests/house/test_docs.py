@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.preflight.gate_list import PREFLIGHT
+from rc1_lib.gates.gate_list import PREFLIGHT
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 DOCUMENTS = [
@@ -19,7 +19,7 @@ _FILE = re.compile(
 )
 CREATED_BY_USERS = {
     "configs/weights.json", "configs/mine.yaml", "configs/judge/mine.yaml", "rc1_lib/judge/providers/keyword.py",
-    "rc1_lib/task_specs/factcheck.py", "rc1_lib/gates/answers.py", "tests/gates/test_answers.py",
+    "rc1_lib/task_specs/factcheck.py",
     "rc1_lib/training/engines/plain_sft.py", "tests/training/engines/test_plain_sft.py",
 }  # fmt: skip
 """Files that a run writes, or a reader of `docs/how-to`."""

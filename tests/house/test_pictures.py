@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.preflight.gate_list import gates_of_round
+from rc1_lib.gates.gate_list import gates_of_round
 from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 

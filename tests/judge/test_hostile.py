@@ -11,10 +11,10 @@ import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates import anti_simulation, judge_probe
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.prompt import load_spec
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.preflight.judge_gates import anti_simulation, probe
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 from tests.judge.bench import NUMBERS, Bench, dialogue, dialogues, overrides
@@ -139,17 +139,17 @@ def test_a_constant_judge_fails_the_probe_after_honest_scores(built: Run, tmp_pa
         run = with_judge(built, tmp_path, server.base_url)
         with open_store(run) as store:
             open_judge(run, store).score(dialogues(30))
-        assert probe(Evidence(run)).failures == ()
+        assert judge_probe.SPEC.gate(Evidence(run), 1).failures == ()
         server.behaviour = Behaviour(latency_ms=(5.0, 0.4), constant_reply=True)
-        failed = {check.name for check in probe(Evidence(run)).failures}
+        failed = {check.name for check in judge_probe.SPEC.gate(Evidence(run), 1).failures}
     assert failed == {"dialogues with identical replies, share", "replies that another dialogue got too, share"}
 
 
 def test_the_test_doubles_log_fails_in_profile_prod(built: Run, tmp_path: Path) -> None:
     with running(Behaviour(latency_ms=(5.0, 0.4))) as server:
         run = with_judge(built, tmp_path, server.base_url)
-        assert probe(Evidence(run)).failures == ()
-        assert anti_simulation(Evidence(run), 1).failures == ()
+        assert judge_probe.SPEC.gate(Evidence(run), 1).failures == ()
+        assert anti_simulation.SPEC.gate(Evidence(run), 1).failures == ()
         prod = open_run(profile="prod", workspace=tmp_path, overrides=overrides(server.base_url))
-        failed = {check.name for check in anti_simulation(Evidence(prod), 1).failures}
+        failed = {check.name for check in anti_simulation.SPEC.gate(Evidence(prod), 1).failures}
     assert failed == {"scores are made up"}

@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.gates.judge_probe import probe_on
 from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.judge import UNKNOWN_COST, traffic_note
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.preflight.judge_gates import probe_on
 from tests.judge.bench import Bench, dialogues
 from tests.judge.gateway import Gateway, completion
 from tests.judge_server import Behaviour, FaultKind, Manner, running

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.gates.judge_probe import probe_on
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.rubric import DIMENSIONS
-from rc1_lib.preflight.judge_gates import probe_on
 from rc1_lib.records import Status
 from tests.judge.bench import NUMBERS, Bench, dialogues
 from tests.judge.gateway import Gateway, completion, running_gateway

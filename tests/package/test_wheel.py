@@ -21,7 +21,8 @@ _RC1 = "import sys; from rc1_lib.cli import main; main(sys.argv[1:])"
 _FINGERPRINT = "from rc1_lib.provenance.code import code_sha256; print(code_sha256())"
 _GATE = """
 from rc1_lib.config.thresholds import GitGate
-from rc1_lib.gates.machine import git_gate, read_code
+from rc1_lib.gates.git import git_gate
+from rc1_lib.provenance.git import read_code
 found = git_gate(read_code(), GitGate(require_commit=True, require_clean=True))
 print(found.status, [check.value for check in found.checks])
 """

@@ -16,7 +16,7 @@ from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.calibration.weights_file import WEIGHTS, note_refusal
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import evaluate
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import FileState, read_json, write_json

@@ -11,7 +11,8 @@ from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import NIGHTLY, PREFLIGHT, evaluate, gates_of_round, not_applicable
+from rc1_lib.gates.gate_list import PREFLIGHT, evaluate, gates_of_round, not_applicable
+from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
 from rc1_lib.records import GateResult, Status

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.evidence import Evidence
-from rc1_lib.preflight.gate_list import BY_NAME, evaluate, files_of, gates_of_round
+from rc1_lib.gates.gate_list import BY_NAME, evaluate, files_of, gates_of_round
 from rc1_lib.preflight.round_report import round_passed
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run

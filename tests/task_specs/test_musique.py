@@ -22,9 +22,9 @@ from rc1_lib.evaluation.episodes import episode_frame, record_of
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.tables import groups_rows
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import evaluate as judge
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.preflight.gate_list import evaluate as judge
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, open_run

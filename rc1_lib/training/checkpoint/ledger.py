@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from rc1_lib.gates.machine import code_words
+from rc1_lib.provenance.git import code_words
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, step_of, steps
 from rc1_lib.workspace.artifacts import now

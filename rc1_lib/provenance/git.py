@@ -1,4 +1,4 @@
-"""The machine and the code: free disk, and which code this is, by git or by the installed package."""
+"""Which code this is: by git in a checkout, otherwise by the installed package."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from rc1_lib import __version__
-from rc1_lib.checks import above, equal, info
-from rc1_lib.config.thresholds import GitGate, ResourcesGate
 from rc1_lib.provenance.code import PackageState, read_package
-from rc1_lib.records import GateResult
 from rc1_lib.workspace.artifacts import INSTALLED, PROJECT_ROOT
-from rc1_lib.workspace.folder import free_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +25,6 @@ class GitState:
     commit: str | None
     changed: tuple[str, ...] | None
     why: str = ""
-
-
-def free_gb(folder: Path) -> float:
-    """Return the free space, in GiB, on the file system of `folder`, which need not exist yet."""
-    return free_bytes(folder) / 2**30
-
-
-def resources_gate(free: float, thresholds: ResourcesGate) -> GateResult:
-    """Check the free disk space, in GiB."""
-    advice = "free some disk space, or put the workspace on another disk with --workspace"
-    return GateResult("resources", (above("free disk, GiB", round(free, 2), thresholds.min_free_gb, advice),))
 
 
 def read_git(project: Path) -> GitState:
@@ -74,36 +59,6 @@ def code_words() -> str:
         return f"{named}, SHA-256 {state.sha256[:12]}"
     changed = ", with changed files" if state.changed else ""
     return f"{named}, commit {state.commit[:12]}{changed}" if state.commit else named
-
-
-def git_gate(state: GitState | PackageState, thresholds: GitGate) -> GateResult:
-    """Check that the code can be identified by a commit, or by the installed package."""
-    if state.changed is None:
-        return GateResult("git", error=f"git knows the commit but could not list changed files: {state.why}")
-    if isinstance(state, GitState):
-        name, known, unclean = state.commit, "commit known", "uncommitted files"
-        checks = [info("commit", name)]
-        get_known = "run from a git checkout, so that the ticket can identify the code"
-        if state.why:
-            get_known += f"; git says: {state.why}"
-        clean_up = "commit or stash the files listed in reports/rc1/git_status.txt"
-    else:
-        name, known, unclean = state.version, "package known, instead of a commit", "files not as installed"
-        checks = [info("no git checkout; the ticket names", f"rc1 {name or '?'}, SHA-256 {state.sha256[:12]}")]
-        get_known = "install RC1 with pip, which records its files, or run from a git checkout"
-        clean_up = "install the package again: reports/rc1/git_status.txt lists the files"
-    checks.append(info("changed files", len(state.changed)))
-    if thresholds.require_commit:
-        checks.append(equal(known, name is not None, True, get_known))
-    if thresholds.require_clean:
-        checks.append(equal(unclean, len(state.changed), 0, clean_up))
-    demands_nothing = not (thresholds.require_commit or thresholds.require_clean)
-    return GateResult(
-        "git",
-        tuple(checks),
-        offenders=tuple({"path": line, "reason": "changed"} for line in state.changed if thresholds.require_clean),
-        waiver="gates.git demands nothing in this configuration" if demands_nothing else "",
-    )
 
 
 class _GitFailed(Exception):

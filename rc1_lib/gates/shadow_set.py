@@ -7,6 +7,9 @@ from collections.abc import Mapping
 import polars as pl
 
 from rc1_lib.checks import at_most, equal, info, number
+from rc1_lib.difficulty.features import measure
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import BUCKETS, GateResult, Task
 
@@ -50,3 +53,13 @@ def shadow_gate(
 
 def _share(buckets: pl.Series, bucket: str) -> float:
     return int((buckets == bucket).sum()) / max(1, len(buckets))
+
+
+def _judge(evidence: Evidence, _: Round) -> GateResult:
+    config = evidence.run.config
+    rows, strata = evidence.rows("shadow"), config.datasets if config.shadow.stratify else {}
+    buckets = measure(rows, config.difficulty)["bucket"], evidence.metrics()["bucket"]
+    return shadow_gate(rows, config.shadow.n, strata, buckets, config.gates.shadow_set.max_bucket_diff)
+
+
+SPEC = GateSpec("shadow_set", "is the shadow set whole, and like the pool", ("shadow", "metrics"), _judge)
