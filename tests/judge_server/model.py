@@ -84,8 +84,6 @@ class Reply:
     finish: Literal["stop", "length", "refusal"]
     tokens_in: int
     prompt_blocked: bool = False
-    decoy: str = ""
-    """Thinking that some quirks put before the reply."""
 
     @property
     def tokens_thought(self) -> int:
@@ -119,8 +117,6 @@ def latency_s(behaviour: Behaviour, number: int) -> float:
     median, sigma = behaviour.latency_ms
     if behaviour.delay == "zero" or median == 0.0:
         return 0.0
-    if behaviour.delay == "constant":
-        return median / 1000.0
     return Random(f"latency\n{behaviour.seed}\n{number}").lognormvariate(math.log(median / 1000.0), sigma)
 
 
@@ -176,7 +172,7 @@ def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKi
     if fault is FaultKind.TRUNCATED:
         most = min(most, tokens(thoughts) + tokens(text) // 2)
     if most >= whole:
-        return Reply(text, thoughts, "stop", prompt.tokens, decoy=graded.thoughts)
+        return Reply(text, thoughts, "stop", prompt.tokens)
     thoughts = cut(thoughts, most)
     return Reply(cut(text, most - tokens(thoughts)), thoughts, "length", prompt.tokens)
 
