@@ -43,7 +43,7 @@ def rated(shared_data: Path) -> pl.DataFrame:
     return overall.join(dimensions.select("text_id", *QUESTIONS), on="text_id", how="left", maintain_order="left")
 
 
-def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> Calibration:
+def calibrated(rated: pl.DataFrame, target: Vector | None = None) -> Calibration:
     """Calibrate with the published settings and equal prior weights, grouped by text."""
     return calibrate_weights(
         rated.select(QUESTIONS).to_numpy(),
@@ -51,7 +51,7 @@ def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> 
         rated["text_id"].to_numpy(),
         names=QUESTIONS,
         prior={question: 1 / len(QUESTIONS) for question in QUESTIONS},
-        l2=l2,
+        l2=SETTINGS.l2,
         max_weight=published_config().gates.weights.max_weight,
         cv=SETTINGS.cv,
         boot=SETTINGS.boot,
@@ -94,27 +94,9 @@ def pooled_comparison(rated: pl.DataFrame, calibration: Calibration) -> dict[str
     )
 
 
-def test_the_rows_are_the_answered_labels(rated: pl.DataFrame) -> None:
-    """Of the 743 answers 8 are empty; 73 of the others are about texts that the judge did not grade."""
-    assert rated.height == 735
-    scored = rated.drop_nulls()
-    assert scored.height == 662
-    assert scored["text_id"].n_unique() == 223
-    assert sorted(scored["target"].unique().to_list()) == pytest.approx([0, 1 / 3, 2 / 3, 1])
-
-
-def test_single_criteria_correlate_weakly_with_people(rated: pl.DataFrame) -> None:
-    """No question of the judge correlates well with people, and two correlate negatively."""
-    scored = rated.drop_nulls()
-    alone = {question: spearman(scored[question], scored["target"]) for question in QUESTIONS}
-    assert max(map(abs, alone.values())) < 0.25
-    assert [question for question, rho in alone.items() if rho < 0] == ["Q3", "Q8"]
-
-
-@pytest.mark.parametrize("l2", [0.0, 0.01, SETTINGS.l2])
-def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2: float) -> None:
+def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame) -> None:
     """On held-out texts the gain exceeds the gate's threshold, its interval is above 0, and the errors fall too."""
-    found = calibrated(rated, l2)
+    found = calibrated(rated)
     assert (found.rows, found.groups, found.unscored) == (662, 223, 73)
     assert max(found.kkt_residual, found.refits_kkt_residual) <= 1e-9
     assert found.improve_pct_vs_equal >= GATE.min_improve_pct
@@ -133,14 +115,7 @@ def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2:
     assert pooled["calibrated"].clears(">=", 0)
 
 
-def test_negatively_correlated_questions_get_the_smallest_weights(rated: pl.DataFrame) -> None:
-    weights = calibrated(rated, SETTINGS.l2).weights
-    assert max(weights["Q3"], weights["Q8"]) < min(
-        weights[question] for question in QUESTIONS if question not in {"Q3", "Q8"}
-    )
-
-
 def test_shuffled_labels_give_no_gain(rated: pl.DataFrame) -> None:
     shuffled = np.random.default_rng(0).permutation(rated["target"].to_numpy())
-    found = calibrated(rated, SETTINGS.l2, shuffled)
+    found = calibrated(rated, shuffled)
     assert not found.intervals["spearman_gain_vs_equal"].clears(">=", 0)
