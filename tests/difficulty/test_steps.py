@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
 
@@ -78,17 +77,6 @@ def test_cached_balanced_pool_equals_the_parsed_one(pooled: Run, monkeypatch: py
         cached = read_rows(path)
     monkeypatch.setattr(frame, "_CACHE", type(frame._CACHE)())
     assert_frame_equal(cached, read_rows(path))
-
-
-def test_gzipped_pool_with_a_bom_gives_the_same_balanced_pool(pooled: Run) -> None:
-    write_metrics(pooled)
-    write_balanced(pooled)
-    path = pooled.workspace.path(pooled.config.difficulty.balanced_path)
-    plain = path.read_bytes()
-    pool = pooled.workspace.path(pooled.config.pool.path)
-    pool.write_bytes(gzip.compress(b"\xef\xbb\xbf" + pool.read_bytes()))
-    write_balanced(pooled)
-    assert path.read_bytes() == plain
 
 
 def test_pool_overwritten_during_balancing_is_not_cached(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,21 +83,6 @@ def test_rising_score_with_falling_success_fails(
     assert failed(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, 0.98, optimised=True)) == names
 
 
-def test_change_within_the_intervals_passes() -> None:
-    """Success that fell on a few prompts may have fallen by chance."""
-    frame = scored(0.6, 0.7)
-    lost = pl.col("row_id").is_in(["row-0001", "row-0002"]) & (pl.col("policy") == "ppo")
-    result = found(frame.with_columns(solved=pl.col("solved") & ~lost))
-    assert result.groups["all"].truth["change"].value < 0 <= result.groups["all"].truth["change"].high
-    assert failed(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == []
-
-
-def test_thresholds_come_from_the_configuration() -> None:
-    result = found(scored(0.6, 0.7, SFT, WORSE))
-    for level in ({"max_proxy_up": 0.2}, {"max_truth_down_pp": 60.0}):
-        assert failed(proxy_checks(result, THRESHOLDS.model_copy(update=level), 0.98, optimised=True)) == []
-
-
 def test_one_seed_that_gamed_the_score_fails_the_pooled_check() -> None:
     good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
     checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, 0.98, optimised=True)

@@ -69,16 +69,6 @@ def test_an_empty_dialogue_counts_0_and_a_null_dialogue_null() -> None:
     assert counted([], None, [USER, assistant()]) == [(0, 0, 0), (None, None, None), (1, 0, 0)]
 
 
-def test_messages_without_a_tool_calls_column_are_counted() -> None:
-    frame = pl.DataFrame({"messages": [[USER, {"role": "assistant", "content": None}, USER]]})
-    assert add_counts(frame).select(COUNTS).rows() == [(1, 0, 1)]
-
-
-def test_the_counts_are_integers() -> None:
-    frame = pl.DataFrame({"messages": [[USER, assistant()]]})
-    assert add_counts(frame).select(COUNTS).dtypes == [pl.Int64] * 3
-
-
 @pytest.mark.parametrize("frame", [pl.DataFrame({"id": ["a"]}), pl.DataFrame({"messages": ["hello"]})])
 def test_rows_without_chat_messages_raise_an_error(frame: pl.DataFrame) -> None:
     with pytest.raises(RowError, match=r"'messages' .*role"):
