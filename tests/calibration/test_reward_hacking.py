@@ -241,14 +241,6 @@ def test_policy_named_by_record_link_or_outside_configuration_is_not_run(
     assert not (planted / "ran").exists()
 
 
-def test_policy_of_a_project_outside_the_workspace_is_run(planted: Path, tmp_path_factory: Any) -> None:
-    project = tmp_path_factory.mktemp("project")
-    (planted / "helper.py").rename(project / "helper.py")
-    for file in (planted / "configs").iterdir():
-        (project / file.name).write_text(file.read_text().replace("own: [helper", f"own: [{project}/helper"))
-    assert "helper" in library(open_run(config=project / "local.yaml", workspace=planted))
-
-
 @pytest.mark.parametrize(
     ("override", "error"),
     [

@@ -15,13 +15,11 @@ import pytest
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import (
     STAGES,
-    STAND_IN,
     Stage,
     Weights,
     evaluate_here,
     is_due,
     run_stages,
-    stand_in_hint,
 )
 from rc1_lib.calibration.weight_calib import calibration_rows
 from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
@@ -72,21 +70,6 @@ def test_finished_dialogues_as_source_cannot_be_calibrated_on(tmp_path: Path) ->
         check_can_calibrate(again(tmp_path, f"sources.use={rows}"))
     check_can_calibrate(again(tmp_path, f"sources.use={tmp_path}"))
     check_can_calibrate(again(tmp_path))
-
-
-def test_failed_rubric_on_custom_questions_gives_advice(tmp_path: Path) -> None:
-    """Other runs get no such advice."""
-    passed = GateResult("shadow_baseline", (Check("a", 1, "==", 1, True, ""),))
-    failed = [passed, GateResult("calibration", (Check("a gain", 1.0, ">=", 8.0, False, "no advice"),))]
-    mine = f"sources.use={tmp_path}"
-    assert stand_in_hint(again(tmp_path, mine), failed) == STAND_IN
-    assert "--reward verified" in STAND_IN and "judge.provider" in STAND_IN
-    verified = ("training.reward.success=1", "training.reward.judge=0")
-    live = ("judge.provider=openai", "judge.model=some-model", "judge.base_url=http://127.0.0.1:9")
-    for elsewhere in ((), (mine, *verified), (mine, *live)):
-        assert stand_in_hint(again(tmp_path, *elsewhere), failed) == ""
-    for others in ([], [passed], [GateResult("calibration", error="no rows")]):
-        assert stand_in_hint(again(tmp_path, mine), others) == ""
 
 
 def ended(done: list[GateReport]) -> dict[str, str]:

@@ -201,14 +201,6 @@ def test_missing_weights_file_is_an_error(run: Run) -> None:
 # ---- who may write the file ----
 
 
-def test_adopting_writes_the_weights_of_the_report(run: Run) -> None:
-    before, path = content(run), content(run)["report"]["path"]
-    place(run).unlink()
-    adopt(run, before["weights"], path)
-    assert content(run) == before
-    assert WEIGHTS.state(run) is FileState.FRESH
-
-
 @pytest.mark.parametrize("damage", ["other weights", "fewer weights", "refused"])
 def test_adopting_weights_that_differ_from_the_report_is_an_error(run: Run, damage: str) -> None:
     before, body = place(run).read_bytes(), content(run)

@@ -14,7 +14,6 @@ from rich.console import Console
 from rc1_lib.cli.tables import of_rows
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.policies import _missing
 from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import proxy_rows
@@ -102,16 +101,6 @@ def test_optimised_score_must_be_compared_with_success() -> None:
     assert failed(proxy_checks(None, THRESHOLDS, 0.98, optimised=True)) == ["training.held_out.judged above 0"]
     (line,) = proxy_checks(None, THRESHOLDS, 0.98, optimised=False)
     assert line.op == "info"
-
-
-def test_checkpoints_not_judged_by_an_interrupted_run_are_listed_as_missing(tmp_path: Path) -> None:
-    shape = ("steps=48", "training.segment_steps=12", "training.held_out.between.checkpoints=3")
-    config = open_run(profile="local", workspace=tmp_path, overrides=shape).config
-    comparison = found(scored(0.6, 0.7)).groups["all"]
-    course = [Point(1, step, comparison) for step in (12, 24, 36)] + [Point(2, 12, comparison)]
-    assert _missing(config, (1, 2), course) == [(2, 24), (2, 36)]
-    without = open_run(profile="local", workspace=tmp_path, overrides=(*shape, "training.held_out.between.prompts=0"))
-    assert _missing(without.config, (1,), []) == []
 
 
 def test_report_shows_score_and_success_with_intermediate_checkpoints(tmp_path: Path) -> None:

@@ -15,10 +15,8 @@ from PIL import Image
 from rich.console import Console
 
 from rc1_lib.cli.tables import of_rows
-from rc1_lib.config.step_metrics import measured
 from rc1_lib.environment.outcome import summary
 from rc1_lib.evaluation.chance import Chance
-from rc1_lib.evaluation.episodes import read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, task_check
@@ -26,7 +24,7 @@ from rc1_lib.evaluation.report import Provenance, evaluation_key, write_evaluati
 from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, needed_rows, statuses_rows, success_rows
 from rc1_lib.gate_report import GateReport
 from rc1_lib.plots import evaluation as plots
-from rc1_lib.plots.training import PANELS, SUPERVISED, curves, panels_of
+from rc1_lib.plots.training import PANELS, curves
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.engines.torch_ppo import ppo_update
@@ -93,13 +91,6 @@ def test_report_names_all_its_inputs_and_outputs(run: Run) -> None:
     assert {check.name for check in verdict.checks if check.op != "info"} == {
         PROMPTS, *GROUPS.values(), *CHECK_OF.values(), *map(task_check, ("hotpotqa", "strategyqa", "gsm8k"))
     }  # fmt: skip
-
-
-def test_written_episodes_reproduce_the_evaluation(run: Run) -> None:
-    frame = table(prompts=540)
-    body = written(run, frame).body
-    again = evaluated(read_episodes(run.workspace.path(body["episodes"]["path"])))
-    assert again.to_dict() == evaluated(frame).to_dict()
 
 
 def test_key_changes_with_checkpoint_seed_episodes_and_threshold(run: Run) -> None:
@@ -198,21 +189,3 @@ def test_every_panel_shows_a_metric_that_training_writes() -> None:
     learned = ppo_update(policy, batch, optimizer, settings(), kl_coef=0.1, iteration=0, generator=draw)
     played = summary([outcome(needs=True), outcome(needs=False)])
     assert PANELS.keys() <= learned.keys() | played.keys() | EpisodeScores((0.5,), 0).metrics().keys()
-
-
-def test_evaluation_is_written_if_its_curves_cannot_be_drawn(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text("")
-    step = written(run, table(), curves=tmp_path / "metrics.jsonl")
-    body = read_json(run.workspace.path(step.report))
-    assert body["pass"] is (step.gate.status is Status.PASSED)
-    assert "metrics.jsonl: cannot be read" in body["no_curves"]
-    assert "training" not in body["plots"]
-
-
-def test_training_on_demonstrations_has_its_own_curves(tmp_path: Path) -> None:
-    known = measured("pure_pt_sft", "demonstrations")
-    assert known is not None and SUPERVISED.keys() <= known[0]
-    learned = {"step": [1, 2], "loss": [0.3, 0.2], "mean_token_accuracy": [0.9, 0.95], "grad_norm": [1.0, 0.5]}
-    assert panels_of(learned) is SUPERVISED and panels_of({*learned, "objective/scores"}) is PANELS
-    curves(tmp_path / "curves.png", pl.DataFrame(learned))
-    assert (tmp_path / "curves.png").stat().st_size

@@ -176,17 +176,6 @@ def test_the_async_form_is_a_coroutine_function_with_the_same_rewards(bench: Ben
         assert asyncio.run(reward(*texts(1, 2), answer=[GOLD] * 2)) == expected(run, 1, 2)  # type: ignore[arg-type]
 
 
-def test_judge_reward_takes_a_judge_on_an_open_store(bench: Bench) -> None:
-    with running(FAST) as server:
-        run = run_at(bench, server)
-        with open_store(run) as store:
-            judge = open_judge(run, store)
-            with pytest.raises(ConfigError, match=r"gates=run\.config\.gates"):
-                judge_reward(judge, WEIGHTS)
-            rewards = judge_reward(judge, WEIGHTS, gates=run.config.gates)(*texts(1, 2))
-        assert rewards == expected(run, 1, 2)
-
-
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

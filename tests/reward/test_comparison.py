@@ -113,16 +113,6 @@ def test_an_improvement_is_relative_to_the_old_correlation() -> None:
     assert found["corr_improve_pct"] == pytest.approx(50.0)
 
 
-def test_figures_with_the_difficulty_factor_are_reported_separately() -> None:
-    """The factor reverses the order here; the main figures leave it out."""
-    frame = scores(OLD, OLD, UPPER).with_columns(total=1 - pl.col("reward"))
-    found = compared(frame)
-    assert values(found)["spearman"] == pytest.approx(1.0)
-    assert set(found.with_factor) == FIGURES
-    assert found.with_factor["spearman"] == pytest.approx(-1.0)
-    assert found.with_factor["corr_to_success_new"] == pytest.approx(-found.with_factor["corr_to_success_old"])
-
-
 SPLIT = scores(
     old=[0.9, 0.8, 0.3, 0.2] * 2,
     new=[0.2, 0.9, 0.8, 0.3] * 2,
@@ -184,21 +174,6 @@ def test_intervals_are_paired_and_resampled_by_question() -> None:
     # The rewards differ by two swapped neighbours of one outcome, so the gain stays small in every resample.
     assert (apart["corr_gain"].low, apart["corr_gain"].high) == pytest.approx((0.0, 0.0), abs=0.05)
     assert apart["spearman"].resamples == 100
-
-
-def test_undefined_figures_are_none_in_the_report() -> None:
-    """No dialogue failed, so nothing correlates with success; no dialogue can ask needlessly."""
-    found = compared(scores(OLD, SWAPPED, [True] * 10, needs_clarification=[True] * 10))
-    assert math.isnan(values(found)["corr_improve_pct"])
-    report = found.to_dict()
-    assert report["corr_to_success_old"] is report["corr_improve_pct"] is None
-    assert report["figures"]["corr_improve_pct"]["value"] is None
-    assert report["figures"]["corr_improve_pct"]["low"] is None
-    assert report["with_difficulty_factor"]["corr_to_success_new"] is None
-    assert report["split"]["difficulty"]["easy"]["overclar_rate_new"] is None
-    assert report["overclar_rate_old_easy"] is None
-    assert report["spearman"] == values(found)["spearman"]
-    assert "NaN" not in orjson.dumps(report).decode()
 
 
 def test_a_comparison_without_scores_raises_an_error() -> None:

@@ -56,25 +56,6 @@ def test_the_interval_of_a_difference_is_paired() -> None:
     assert found["a"].high - found["a"].low > 0.1
 
 
-def test_a_group_is_always_drawn_whole() -> None:
-    groups = np.array(["b", "a", "b", "c", "a", "b"])
-    base = np.array([1, 1, 0.5, 1, 2, 1])
-    drawn: list[Vector] = []
-
-    def statistics(weights: Vector) -> dict[str, float]:
-        drawn.append(weights)
-        return {"rows": float(weights.sum())}
-
-    bootstrap(statistics, groups=groups, weights=base, resamples=30, confidence=0.9, seed=0)
-    assert (drawn[0] == base).all()
-    for weights in drawn:
-        times = weights / base
-        for group in "abc":
-            assert len(set(times[groups == group])) == 1
-        assert sum(times[[1, 0, 3]]) == 3
-    assert any((weights == 0).any() for weights in drawn)
-
-
 def test_few_undefined_resamples_are_left_out_and_many_make_the_interval_undefined() -> None:
     rarely = percentile_interval(0.5, [math.nan] * 5 + [0.4, 0.6] * 48, 0.9)
     assert (rarely.low, rarely.high, rarely.resamples) == pytest.approx((0.4, 0.6, 96))

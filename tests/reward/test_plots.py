@@ -93,14 +93,6 @@ def test_bins_hold_equal_counts_and_jeffreys_intervals() -> None:
     assert found["low"][3] == pytest.approx(stats.beta(10.5, 0.5).ppf(0.05))
 
 
-def test_equal_scores_stay_in_one_bin() -> None:
-    frame = pl.DataFrame({"score": [0.9] * 70 + [0.1] * 30, "success": [True] * 50 + [False] * 50})
-    found = binned(frame, "score", "success", bins=10, confidence=0.95)
-    assert found["score"].to_list() == [0.1, 0.9]
-    assert found["count"].to_list() == [30, 70]
-    assert found["share"].to_list() == [0.0, pytest.approx(5 / 7)]
-
-
 def test_missing_scores_are_left_out_of_the_reliability_plot(tmp_path: Path) -> None:
     frame = dialogues(60)
     unscored = pl.DataFrame({"old": [None, 0.9], "new": [0.5, float("nan")], "solved": [True, True]})

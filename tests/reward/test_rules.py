@@ -11,7 +11,6 @@ import pytest
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.rows.transcript import figures
 
 Message = dict[str, Any]
 _KEYS = {"wiki": "title", "calc": "expression", "ask_user": "question"}
@@ -137,18 +136,3 @@ def test_an_unknown_rule_and_rows_without_messages_raise_an_error() -> None:
         add_rules(pl.DataFrame({"messages": [[final("Answer: 3")]]}), ["polite"])  # type: ignore[list-item]
     with pytest.raises(RowError, match="chat messages"):
         add_rules(pl.DataFrame({"id": ["a"]}), RULES)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("1,200.50 and 007", ["1200.5", "7"]),
-        ("0 or 0.0", ["0", "0"]),
-        ("１２％", ["12"]),
-        ('{"expression": "3\\u00d74"}', ["3", "4"]),
-        (".5.", ["0.5"]),
-        ("none", []),
-    ],
-)
-def test_numbers_are_normalized_to_one_spelling(text: str, numbers: list[str]) -> None:
-    assert figures(text) == numbers

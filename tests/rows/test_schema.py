@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,11 @@ from polars.testing import assert_frame_equal
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.pool import checked_rows
 from rc1_lib.rows import frame, schema
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.task_specs import answer_in
-from rc1_lib.workspace.artifacts import Workspace
 
 Row = dict[str, Any]
 
@@ -152,21 +149,6 @@ def error_of(path: Path) -> str:
     with pytest.raises(RowError) as caught:
         read_rows(path)
     return str(caught.value)
-
-
-def test_a_damaged_pool_is_read_once_for_all_gates(
-    evidence: Evidence, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damaged = replace(evidence, run=replace(evidence.run, workspace=Workspace(tmp_path)))
-    path = damaged.path("pool")
-    path.parent.mkdir(parents=True)
-    path.write_text("\n".join(lines)[:-200])
-    read, paths = checked_rows.read_rows, []
-    monkeypatch.setattr(checked_rows, "read_rows", lambda path: paths.append(path) or read(path))
-    for _ in range(3):
-        with pytest.raises(RowError, match=r"line 5: .*JSON"):
-            damaged.rows("pool")
-    assert paths == [path]
 
 
 @pytest.mark.parametrize(

@@ -159,24 +159,6 @@ def test_a_sentence_without_exactly_its_slots_raises_an_error(
     assert f"{{{slot}}}" in sentence or damage == "misspelt"
 
 
-@pytest.mark.parametrize("value", [12, ["a"]])
-@pytest.mark.parametrize(
-    ("name", "keys"),
-    [
-        ("en/things", ("wares", 3)),
-        ("zh/story_openings", ("openings", "crates", "wanted", "a")),
-    ],
-)
-def test_a_value_that_is_not_text_raises_an_error(
-    error_of: Callable[..., str], name: str, keys: tuple[str | int, ...], value: object
-) -> None:
-    place = "".join(f"[{key + 1}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
-    expected = (
-        f"the key '{place}' holds {value!r}; expected text (put it in quotes if YAML takes it for something else)"
-    )
-    assert error_of(name, replaced(value, *keys)) == expected
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
@@ -220,22 +202,3 @@ def test_an_added_word_is_used(word_files_copy: Path) -> None:
     path = word_files_copy / "en/things.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("[potter,", "[lutenist, potter,"), encoding="utf-8")
     assert any("lutenist" in " ".join(question.support) for question in generate("gsm8k", 300, 1, 0.0))
-
-
-def test_a_changed_word_makes_the_pool_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(PROJECT_ROOT / "rc1_lib", tmp_path / "project/rc1_lib", ignore=copied)
-    monkeypatch.setattr(code, "CODE_ROOT", tmp_path / "project")
-    code.code_sha256.cache_clear()
-    small = ("pool.n=60", "pool.workers=1", "shadow.n=12", "ablation.takes=2")
-    run = open_run(profile="local", workspace=tmp_path / "workspace", overrides=small)
-    build_seed(run)
-    states = [[artifact.state(run) for artifact in PARTS.values()]]
-    library = code.code_sha256()
-    path = tmp_path / "project/rc1_lib/sources/embedded/words/zh/things.yaml"
-    path.write_text(path.read_text(encoding="utf-8").replace("陶匠", "陶工"), encoding="utf-8")
-    code.code_sha256.cache_clear()
-    states.append([artifact.state(run) for artifact in PARTS.values()])
-    assert code.code_sha256() != library
-    code.code_sha256.cache_clear()
-    assert states == [[FileState.FRESH] * 3, [FileState.STALE] * 3]

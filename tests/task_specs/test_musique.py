@@ -18,9 +18,6 @@ from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RowError, SourceError, TaskError, TemplateError
-from rc1_lib.evaluation.episodes import episode_frame, record_of
-from rc1_lib.evaluation.evaluate import evaluate
-from rc1_lib.evaluation.tables import groups_rows
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.templates import load_pack
@@ -160,24 +157,6 @@ def test_episode_is_checked_by_the_rule_of_the_task(rows: pl.DataFrame) -> None:
             outcome = play(row, answer).outcome()
             assert (outcome.right, outcome.solved, outcome.tool_errors) == (True, True, 0)
         assert not play(row, row["passages"][0]["title"]).outcome().right
-
-
-def test_evaluation_reports_the_task_and_counts_it_as_hard(rows: pl.DataFrame) -> None:
-    prompts = [{**row, "bucket": "hard"} for row in rows.to_dicts()]
-    frame = episode_frame(
-        [
-            record_of(play(row, answer).outcome(), row, policy=policy, mode=mode, seed=1)
-            for row in prompts
-            if row["task"] == "musique"
-            for mode in ("sampled", "greedy")
-            for policy, answer in (("sft", "nobody"), ("ppo", row["answer"]))
-        ]
-    )
-    evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=7)
-    assert evaluation.groups["hard"] == len(rows_of_task(rows))
-    after = evaluation.modes["sampled"].by["task"]["musique"].after
-    assert (after["success"].value, after["success_hard"].value) == (1.0, 1.0)
-    assert [row[0] for row in groups_rows(evaluation.to_dict(), "sampled").rows][:2] == ["all", "musique"]
 
 
 def test_unregistered_task_is_rejected_everywhere(rows: pl.DataFrame, root: Path) -> None:
