@@ -157,11 +157,8 @@ def test_numbers_are_spelled_out_in_english_and_chinese(number: int, words: str,
     ("given", "why"),
     [
         (72, "expected the text of an answer"),
-        ({"gold": "72"}, "expected the text of an answer"),
         ({"answer": 72}, "write a number as '72'"),
-        ({"answer": " "}, "`answer` is empty"),
         ({"answer": "72", "aliases": "seventy-two"}, "a list of texts"),
-        ({"answer": "72", "question": 5}, "`question` is 5"),
     ],
 )
 def test_invalid_gold_is_rejected(given: object, why: str) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from rich.console import Console
 
-from rc1_lib.cli.tables import of_rows
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, compare_proxy, proxy_checks
@@ -120,9 +117,6 @@ def test_report_shows_score_and_success_with_intermediate_checkpoints(tmp_path: 
     assert [row[0] for row in rows] == [*GROUPS, "20250820, step 12", "20250820, step 36"]
     assert rows[-1][1:] == ("0", *["none"] * 4)
     assert rows[0][1:4] == ("300", "60.0 / 70.0", "+10.0 (+10.0, +10.0)")
-    screen = io.StringIO()
-    Console(file=screen, width=200).print(of_rows(proxy_rows(report)))
-    assert max(len(line.rstrip()) for line in screen.getvalue().splitlines()) <= 100
     assert "judged score and success, sft / ppo" in evaluation_markdown(report)
     assert (tmp_path / step.plots["proxy and truth"]).stat().st_size > 5000
     again = pl.read_ndjson(tmp_path / report["episodes"]["path"], infer_schema_length=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +11,14 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
-from rich.console import Console
 
-from rc1_lib.cli.tables import of_rows
 from rc1_lib.environment.outcome import summary
 from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, task_check
 from rc1_lib.evaluation.report import Provenance, evaluation_key, write_evaluation
-from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, needed_rows, statuses_rows, success_rows
+from rc1_lib.evaluation.tables import figures_rows, needed_rows
 from rc1_lib.gate_report import GateReport
 from rc1_lib.plots import evaluation as plots
 from rc1_lib.plots.training import PANELS, curves
@@ -105,21 +102,6 @@ def test_key_changes_with_checkpoint_seed_episodes_and_threshold(run: Run) -> No
     ]
     assert len(set(keys)) == len(keys)
     assert keys[0] == evaluation_key(run, FROM, evaluated(table(prompts=27)))
-
-
-def shown(rows: Rows) -> list[str]:
-    screen = io.StringIO()
-    Console(file=screen, width=200).print(of_rows(rows))
-    return [line.rstrip() for line in screen.getvalue().splitlines()]
-
-
-def test_tables_fit_a_hundred_columns(report: Mapping[str, Any]) -> None:
-    tables = [
-        make({**report, "confidence": 0.95}, mode)
-        for make in (figures_rows, groups_rows, needed_rows, success_rows, statuses_rows)
-        for mode in ("sampled", "greedy")
-    ]
-    assert max(len(line) for rows in tables for line in shown(rows)) <= 100
 
 
 def test_chance_is_next_to_right_without_asking(report: Mapping[str, Any]) -> None:

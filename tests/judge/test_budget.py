@@ -15,7 +15,7 @@ from rc1_lib.judge.results import NOT_ASKED
 from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.judge.bench import NUMBERS, Bench, dialogues
-from tests.judge_server import Behaviour, FaultKind, running
+from tests.judge_server import Behaviour, running
 
 PRICES = ("judge.prices.input=100", "judge.prices.output=200")
 ASK = Ask("s" * 100, "u" * 100, {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=1000), "attempt", "key", ())
@@ -78,14 +78,6 @@ def test_a_run_never_exceeds_max_usd_and_the_next_run_continues(bench: Bench) ->
             assert log["cost_usd"].sum() == pytest.approx(spent)
     assert scored[0] < 1.0
     assert stats.answered == len(stats.billed_by_key) == 30
-
-
-def test_failed_attempts_count_as_calls(bench: Bench) -> None:
-    with running(Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.5})) as server:
-        judged = bench.score(server, dialogues(20), "judge.budget.max_calls=20")
-        assert server.stats().requests == judged.calls == 20
-    assert "max_calls" in judged.stopped
-    assert bench.outcomes()["server_error"] > 0
 
 
 def test_without_max_tokens_the_budget_assumes_the_longest_reply() -> None:

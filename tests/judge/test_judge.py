@@ -287,15 +287,6 @@ def test_the_model_version_is_checked_again_after_model_check_hours(bench: Bench
     assert set(other.replies["model"]) == {"rc1-test-double-2"}
 
 
-def test_a_failed_version_check_keeps_the_stored_scores(bench: Bench) -> None:
-    with running(Behaviour(delay="zero")) as server:
-        bench.score(server, dialogues(2))
-        server.behaviour = Behaviour(delay="zero", faults={FaultKind.BAD_JSON_REPLY: 1.0})
-        judged = bench.score(server, dialogues(2), "judge.store.model_check_hours=0")
-    assert (judged.calls, judged.coverage) == (2, 1.0)
-    assert set(judged.replies["outcome"]) == {"hit"}
-
-
 def test_unstable_dialogues_have_all_replies_and_the_criteria_that_differ(bench: Bench, gateway: Gateway) -> None:
     def graded(grade: float) -> str:
         rest = ", ".join(f'"{name}": 0.8' for name in DIMENSIONS if name != "concise")

@@ -120,21 +120,6 @@ def test_occasional_timeouts_keep_the_concurrency() -> None:
     assert [run_virtual(lambda count=count: main(count)) for count in (0, 3, 4)] == [8, 8, 4]
 
 
-def test_rate_and_concurrency_stay_within_their_bounds() -> None:
-    seen: list[tuple[int, int, float]] = []
-
-    def watch(gate: Limiter) -> None:
-        traffic = gate.stats()
-        seen.append((traffic.in_flight, traffic.concurrency, traffic.rate))
-
-    phases = [Limits(60.0), Limits(30.0, concurrent=1), Limits(30.0, rps=0.5), Limits(30.0, rps=3.0, concurrent=1)]
-    outcome = campaign(phases, seed=1, latency_s=0.3, watch=watch)
-    assert outcome.peak <= 8
-    assert max(in_flight for in_flight, _, _ in seen) == 8
-    assert {bound for _, bound, _ in seen} <= set(range(2, 9))
-    assert max(rate for _, _, rate in seen) <= 50.0
-
-
 def test_the_highest_rate_is_never_exceeded() -> None:
     async def main() -> list[float]:
         gate = limiter(rps=5.0, max_rps=12.0)

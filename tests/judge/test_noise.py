@@ -91,17 +91,6 @@ def test_the_interval_contains_the_known_noise_at_its_nominal_rate(sizes: list[i
     assert abs(inside - n * confidence) <= 3.3 * math.sqrt(n * confidence * (1 - confidence))
 
 
-def test_the_overall_interval_is_wide_enough_for_correlated_dimensions() -> None:
-    """Seven equal dimensions: counted as seven, a 95 % interval would contain the truth in about half of the draws."""
-    n, inside = 300, 0
-    for seed in range(n):
-        one = drawn(1, [0.04], [3] * 10, seed)
-        together = pl.concat(one.with_columns(dimension=pl.lit(str(number))) for number in range(7))
-        overall = pooled(together, 0.95)[-1]
-        inside += overall.low <= 0.04 <= overall.high
-    assert abs(inside - n * 0.95) <= 3.3 * math.sqrt(n * 0.95 * 0.05)
-
-
 def test_scores_are_read_from_log_lines() -> None:
     lines = pl.DataFrame(
         {

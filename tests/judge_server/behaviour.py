@@ -66,7 +66,6 @@ class Behaviour:
         model: the version in replies; starts with `rc1-test-double`.
         faults: rate of each kind; each request draws its fault by its number.
         rps: hidden limit on requests per second; requests above it get a 429.
-        burst: capacity of that limit's token bucket; default: the tokens of a quarter of a second, at least 1.
         concurrent: hidden limit on requests in work at once; requests above it get a 429.
         retry_after: seconds of the `Retry-After` of 429s; None sends none.
         api_key: the only key accepted; None accepts any. The 401 for a wrong key repeats it, as careless gateways do.
@@ -89,7 +88,6 @@ class Behaviour:
     model: str = MODEL
     faults: Mapping[FaultKind, float] = field(default_factory=dict)
     rps: float | None = None
-    burst: float | None = None
     concurrent: int | None = None
     retry_after: float | None = None
     api_key: str | None = None
@@ -110,5 +108,5 @@ class Behaviour:
 
     @property
     def capacity(self) -> float:
-        """Capacity of the token bucket, in requests."""
-        return self.burst if self.burst is not None else max(1.0, (self.rps or 0.0) / 4.0)
+        """Capacity of the token bucket: the requests of a quarter of a second, at least 1."""
+        return max(1.0, (self.rps or 0.0) / 4.0)

@@ -34,15 +34,7 @@ def cut(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A client's request.
-
-    Attributes:
-        system: the instructions.
-        messages: the texts of all other messages, in order.
-        dimensions: the dimensions that the request's schema names; None without a schema.
-        max_tokens: limit of the reply; None without one.
-        by_tool: whether the reply should be a tool call.
-    """
+    """A client's request; None where it has no schema or no limit."""
 
     system: str
     messages: tuple[str, ...]
@@ -121,13 +113,7 @@ def latency_s(behaviour: Behaviour, number: int) -> float:
 
 
 def graded(behaviour: Behaviour, prompt: Prompt, draw: str) -> Graded:
-    """Grade the fenced part of the prompt; a gullible judge obeys orders outside it.
-
-    Args:
-        behaviour: gives seed, noise and character.
-        prompt: the request.
-        draw: seeds the noise: the same text gets the same noise.
-    """
+    """Grade the fenced part of the prompt; a gullible judge obeys orders outside it. `draw` seeds the noise."""
     inside = [found["dialogue"].strip() for text in prompt.messages for found in _FENCED.finditer(text)]
     dialogue = "\n".join(inside or prompt.messages)
     outside = "\n".join([prompt.system, *(_FENCED.sub("", text) for text in prompt.messages)])
@@ -150,15 +136,7 @@ def _grade(behaviour: Behaviour, dialogue: str, draw: str, dimension: str) -> fl
 
 
 def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKind | None, turn: int) -> Reply:
-    """Return the model's reply, spoilt by the fault if it is one of the model's.
-
-    Args:
-        behaviour: says whether the model thinks aloud.
-        prompt: the request.
-        graded: the grades.
-        fault: the fault, or None.
-        turn: number of earlier requests of this protocol with the same fault.
-    """
+    """Return the model's reply, spoilt by the fault if it is one of the model's; `turn` requests had it before."""
     if fault is FaultKind.REFUSAL:
         return Reply("", "", "refusal", prompt.tokens, prompt_blocked=turn % 2 == 1)
     thoughts = graded.thoughts if behaviour.thinking else ""

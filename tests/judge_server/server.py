@@ -41,16 +41,9 @@ _LIMITED = "Rate limit reached: the test double accepts no more requests now. Pl
 class Stats:
     """A snapshot of the server's counters.
 
-    Attributes:
-        requests: requests for a reply, however they ended.
-        by_kind: requests decided so far by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`,
-            `unauthorized`, `bad_request` or `replayed`.
-        answered: replies that the model produced; each is billed even if the client has left.
-        billed_by_key: how often each idempotency key was billed.
-        attempt_ids: every `X-Client-Request-Id`, in order of arrival.
-        open_connections: connections open now.
-        tokens_in: tokens read in billed replies.
-        tokens_out: tokens written in billed replies, thoughts included.
+    `by_kind` counts requests by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`, `unauthorized`,
+    `bad_request` or `replayed`. An answered request is billed even if the client has left; `attempt_ids` come in the
+    order of arrival.
     """
 
     requests: int
@@ -72,13 +65,7 @@ class TokenBucket:
         self._at = 0.0
 
     def take(self, rate: float | None, capacity: float, now: float) -> bool:
-        """Take one token; return whether there was one.
-
-        Args:
-            rate: tokens per second; None means no limit.
-            capacity: most tokens in the bucket.
-            now: seconds of a clock that never goes back.
-        """
+        """Take one of at most `capacity` tokens, which come at `rate` a second; return whether there was one."""
         if rate is None:
             self._level = None
             return True
@@ -282,11 +269,7 @@ class _Work:
 
 
 class JudgeServer:
-    """A running test double.
-
-    Attributes:
-        port: its port on 127.0.0.1.
-    """
+    """A running test double."""
 
     def __init__(self, judge: _Judge, port: int) -> None:
         self._judge = judge

@@ -26,11 +26,7 @@ _STATUS = {
 
 
 class BadRequestError(Exception):
-    """A request that breaks the protocol, or asks for something that the test double does not support.
-
-    Attributes:
-        parameter: the parameter at fault, if known.
-    """
+    """A request that breaks the protocol, or asks for something that the test double does not support."""
 
     def __init__(self, message: str, parameter: str | None = None) -> None:
         super().__init__(message)

@@ -99,13 +99,6 @@ def test_a_missing_score_is_never_chosen_and_a_prompt_without_scores_is_left_out
     assert found.coverage == 0.25
 
 
-def test_without_needless_questions_the_rate_drop_is_undefined() -> None:
-    found = run([dialogue("a", 0.9, 0), dialogue("a", 0.8, 1)])
-    assert found.overall.without.overclar_rate == 0.0
-    assert math.isnan(found.overall.rate_drop_pct)
-    assert found.to_dict()["figures"]["rate_drop_pct"]["value"] is None
-
-
 def test_the_intervals_are_paired_and_contain_their_values() -> None:
     rows = []
     for number in range(60):

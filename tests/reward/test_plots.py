@@ -13,7 +13,6 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from rc1_lib.errors import RC1Error
 from rc1_lib.plots import reward as plots
 from rc1_lib.plots.reward import binned
 
@@ -103,15 +102,6 @@ def test_missing_scores_are_left_out_of_the_reliability_plot(tmp_path: Path) -> 
         drawn = (0, 0, 900, whole.height - 40)  # without the captions, which report what was left out
         assert whole.crop(drawn).tobytes() == other.crop(drawn).tobytes()
         assert whole.tobytes() != other.tobytes()
-
-
-def test_a_reliability_plot_without_scores_raises_an_error(tmp_path: Path) -> None:
-    empty = pl.DataFrame({"old": [None, None], "success": [True, False]}, schema_overrides={"old": pl.Float64})
-    with pytest.raises(RC1Error, match=r"\bold and success\b"):
-        plots.reliability(tmp_path / "x.png", empty, {"old score": "old"})
-    with pytest.raises(RC1Error, match=r"\b1 to 4 .*\b5\b"):
-        plots.reliability(tmp_path / "x.png", empty, dict.fromkeys("abcde", "old"))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_undefined_values_are_not_drawn_as_0(tmp_path: Path) -> None:

@@ -12,13 +12,8 @@ import pytest
 import yaml
 
 from rc1_lib.errors import SourceError
-from rc1_lib.pool.derived import PARTS
-from rc1_lib.pool.seed import build_seed
-from rc1_lib.provenance import code
-from rc1_lib.run import open_run
 from rc1_lib.sources.embedded import generate, lexicon, multihop_kinds, relations, scene, story_words, word_files
 from rc1_lib.sources.embedded.yesno import wordings as yesno_wordings
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 
 READERS = (
     relations.relations, lexicon.lexicon, scene._draws, multihop_kinds.forms, multihop_kinds.wordings, yesno_wordings,

@@ -133,13 +133,6 @@ def test_rows_of_the_task_are_measured_and_balanced(run: Run) -> None:
     assert "balanced share[musique]" in {check.name for check in result.checks}
 
 
-def test_worker_processes_know_the_task(rows: pl.DataFrame, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rc1_lib.pool.variants._CHUNK", 5)
-    again = open_run(profile="local", workspace=root / "again", overrides=(*overrides(root), "pool.workers=2"))
-    build_seed(again, ("pool",))
-    assert read_rows(again.workspace.path(again.config.pool.path)).equals(rows)
-
-
 def play(row: dict[str, Any], answer: str) -> Episode:
     """An episode that reads the pages of the hops, asks if something is missing, and answers."""
     episode = Episode(World(row), LIMITS)
