@@ -1,4 +1,4 @@
-"""What a run costs without prices or replies, and dialogues that a provider's filter refuses."""
+"""Over loopback: every channel of every provider, replies that end early, a filter, and what a run costs."""
 
 from __future__ import annotations
 

@@ -61,10 +61,6 @@ def test_a_message_without_a_call_is_a_question_if_the_user_replies_next() -> No
     assert counted([USER, assistant(), USER, assistant("", "wiki"), USER, assistant()]) == [(3, 1, 1)]
 
 
-def test_a_user_message_of_the_next_dialogue_is_not_a_reply() -> None:
-    assert counted([USER, assistant()], [USER, assistant()]) == [(1, 0, 0), (1, 0, 0)]
-
-
 def test_an_empty_dialogue_counts_0_and_a_null_dialogue_null() -> None:
     assert counted([], None, [USER, assistant()]) == [(0, 0, 0), (None, None, None), (1, 0, 0)]
 

@@ -192,12 +192,6 @@ def test_texts_have_no_open_slots_double_spaces_or_repeated_words(task: Task) ->
         assert not any(trade * 2 in text for trade in lexicon(question.lang).words["trades"]), question.id
 
 
-def test_chinese_share_0_and_1_give_one_language() -> None:
-    assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=0.0)} == {"en"}
-    assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=1.0)} == {"zh"}
-    assert generate("hotpotqa", 0, 3) == []
-
-
 def test_invalid_arguments_raise_an_error() -> None:
     with pytest.raises(SourceError, match=r"'trivia'.*hotpotqa"):
         generate("trivia", 1, 1)  # type: ignore[arg-type]
