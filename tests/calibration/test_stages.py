@@ -41,18 +41,6 @@ QUICK = (
 NAMES = [stage.name for stage in STAGES]
 
 
-@pytest.fixture
-def scored_copy(built: Run, tmp_path: Path) -> Callable[..., Run]:
-    """A copy of the small pool's workspace with weights and the judge's stored replies."""
-
-    def make(*overrides: str) -> Run:
-        root = tmp_path / "workspace"
-        shutil.copytree(built.workspace.root, root)
-        return again(root, *overrides)
-
-    return make
-
-
 def again(root: Path, *overrides: str) -> Run:
     return open_run(profile="local", workspace=root, overrides=(*SMALL, *overrides))
 
@@ -92,8 +80,10 @@ def weights_pass(before: Run) -> bool:
     return evaluate("weights", Evidence(before), 1).status is Status.PASSED
 
 
-def test_weights_that_fail_their_gate_are_kept_in_a_refused_report(scored_copy: Callable[..., Run]) -> None:
-    run = scored_copy(*QUICK, "gates.calibration.min_improve_pct=1000")
+def test_weights_that_fail_their_gate_are_kept_in_a_refused_report(built: Run, tmp_path: Path) -> None:
+    """On a copy with weights and the judge's stored replies."""
+    root = shutil.copytree(built.workspace.root, tmp_path / "workspace")
+    run = again(root, *QUICK, "gates.calibration.min_improve_pct=1000")
     weights, before = weights_and_manifest(run), files(run)
     done = run_stages(run, evaluate_here)
     assert ended(done) == {"shadow_baseline": "passed", "calibration": "failed"}
