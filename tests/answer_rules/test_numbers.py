@@ -92,16 +92,9 @@ def test_last_number_is_the_answer_without_a_mark(message: str, answer: str) -> 
 @pytest.mark.parametrize(
     "message",
     [
-        "It is 12 or 84",
-        "between 12 and 84.",
-        "Not 84",
-        "I do not know",
-        "",
-        "At least 84.",
-        "She has 84. That is wrong.",
-        "84.\nNo, wait.",
-        "共84个。不对。",
+        "It is 12 or 84", "between 12 and 84.", "Not 84", "I do not know", "", "At least 84.",
+        "She has 84. That is wrong.", "84.\nNo, wait.", "共84个。不对。",
     ],
-)
+)  # fmt: skip
 def test_hedge_without_a_mark_is_not_an_answer(message: str) -> None:
     assert number_in(last_number(message)) is None

@@ -11,14 +11,8 @@ from rc1_lib.answer_rules.verdicts import last_verdict, verdict_in
 
 @pytest.mark.parametrize("between", [" or ", "/", ", ", "; ", " and ", "\n", " ", ". ", "? ", " - ", "... "])
 def test_contradicting_words_have_no_verdict(between: str) -> None:
-    for one, other in (
-        ("yes", "no"),
-        ("true", "false"),
-        ("correct", "incorrect"),
-        ("是", "否"),
-        ("对", "错"),
-        ("能", "不能"),
-    ):
+    pairs = (("yes", "no"), ("true", "false"), ("correct", "incorrect"), ("是", "否"), ("对", "错"), ("能", "不能"))
+    for one, other in pairs:
         assert verdict_in(f"{one}{between}{other}") is None
         assert verdict_in(f"{other}{between}{one}") is None
 

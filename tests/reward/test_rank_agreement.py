@@ -114,16 +114,6 @@ def test_top_lead_kept_equals_that_worked_out_by_hand() -> None:
     )
 
 
-def test_the_lead_of_constant_scores_is_undefined() -> None:
-    assert math.isnan(top_lead_kept([1, 1, 1], [1, 2, 3], 0.5))
-    assert math.isnan(top_lead_kept([], [], 0.5))
-    for seed in range(40):
-        x, y, times = tied_columns(seed)
-        if times.sum():
-            long = top_lead_kept(np.repeat(x, times), np.repeat(y, times), 0.2)
-            assert top_lead_kept(x, y, 0.2, times) == pytest.approx(long, abs=1e-9, nan_ok=True)
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.booleans(), st.integers(0, 3)), min_size=1, max_size=30),
 )
