@@ -7,10 +7,9 @@ from pathlib import Path
 
 import orjson
 import pytest
-from scipy.stats import binomtest
 
 from rc1_lib.answer_rules.check import Rule, RuleReport, ask_rule
-from rc1_lib.answer_rules.golds import ALL, Form, Gold, decimal, form_of, gold_of, sample
+from rc1_lib.answer_rules.golds import Form, Gold, form_of, gold_of, sample
 from rc1_lib.answer_rules.spellings import SPELLINGS, right_answers
 from rc1_lib.answer_rules.written_numbers import chinese, english
 from rc1_lib.answer_rules.wrong_answers import EMPTY, LIST, PAGE, WRONG_ANSWERS, wrong_answers
@@ -19,17 +18,9 @@ from tests.answer_rules import plain_rules as rules
 PAGE_TEXT = "Nobody on the river in the valley saw the old mill burn in the night before the fair. " * 8
 NUMBERS = ("0", "1", "2", "-2", "5", "-5", "10", "11", "72", "100", "144", "0.5", "3.25", "1200", "1000000", "12345.5")
 NAMES = (
-    "Paris",
-    "J.K. Rowling",
-    "The Beatles",
-    "Jay-Z",
-    "New York City",
-    "yes",
-    "1984",
-    "阿尔伯特湖",
-    "U.S.",
+    "Paris", "J.K. Rowling", "The Beatles", "Jay-Z", "New York City", "yes", "1984", "阿尔伯特湖", "U.S.",
     "Saint Lucia",
-)
+)  # fmt: skip
 VERDICTS = ("yes", "no")
 
 
@@ -103,13 +94,6 @@ def test_rule_that_raises_is_counted_as_broken_and_pays_nothing() -> None:
     assert report.wrong_paid.failed == 0
 
 
-def test_names_and_sentences_of_kinds_are_unique() -> None:
-    kinds = [*SPELLINGS.values(), *WRONG_ANSWERS.values()]
-    assert len({kind.name for kind in kinds}) == len(kinds)
-    assert len({kind.sentence for kind in kinds}) == len(kinds)
-    assert all(len(kind.sentence) >= 8 and set(kind.forms) <= set(ALL) for kind in kinds)
-
-
 @pytest.mark.parametrize("answer", NUMBERS)
 def test_wrong_answers_for_a_number_never_equal_it(answer: str) -> None:
     """A generator is skipped if it would leave the number as it is: another sign of 0, one digit less of 0."""
@@ -128,12 +112,6 @@ def test_possibly_right_answers_are_not_generated_as_wrong() -> None:
     assert given["another_gold"] == "Ann Lee"
     undecided = {kind.name for kind, _ in wrong_answers(Gold("Cannot be determined"), golds("Ann Lee"), Form.TEXT)}
     assert not undecided & {"unknown", "cannot_be_determined", "unknown_in_chinese"}
-
-
-def test_spellings_of_a_name_agree_under_the_published_normalisation() -> None:
-    for answer in (*NAMES, "Straße", "İzmir", "!?", "A", "The The", "AT&T"):
-        for kind, given in right_answers(Gold(answer), Form.TEXT):
-            assert rules.published(given) == rules.published(answer), (kind.name, given)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +137,6 @@ def test_sample_of_golds_is_even_and_reproducible() -> None:
     assert sample(golds("!!!", "Paris"), 50, 3).distinct == 1, "the published normalisation empties the first gold"
 
 
-def test_intervals_match_clopper_pearson() -> None:
-    report = asked(rules.first_number, *NUMBERS)
-    for rate in (report.wrong_paid, report.right_refused, *(one.rate for one in report.kinds)):
-        wanted = binomtest(rate.failed, rate.asked).proportion_ci(0.95, "exact")
-        assert (rate.low, rate.high) == pytest.approx((wanted.low, wanted.high))
-
-
 @pytest.mark.parametrize(
     ("number", "words", "numerals"),
     [
@@ -182,23 +153,12 @@ def test_numbers_are_spelled_out_in_english_and_chinese(number: int, words: str,
     assert rules.value(words) == rules.value(numerals) == number
 
 
-def test_decimals_are_written_without_an_exponent() -> None:
-    assert [decimal(Fraction(text)) for text in ("-0.05", "12", "0.1", "-3.250", "0")] == [
-        "-0.05", "12", "0.1", "-3.25", "0",
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match=r"^1/3 "):
-        decimal(Fraction(1, 3))
-
-
 @pytest.mark.parametrize(
     ("given", "why"),
     [
         (72, "expected the text of an answer"),
-        ({"gold": "72"}, "expected the text of an answer"),
         ({"answer": 72}, "write a number as '72'"),
-        ({"answer": " "}, "`answer` is empty"),
         ({"answer": "72", "aliases": "seventy-two"}, "a list of texts"),
-        ({"answer": "72", "question": 5}, "`question` is 5"),
     ],
 )
 def test_invalid_gold_is_rejected(given: object, why: str) -> None:

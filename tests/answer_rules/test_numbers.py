@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.answer_rules.numbers import last_number, number_in, same_number
-from tests.answer_rules.number_pairs import RIGHT, WRONG, pairs
 
 SPELLINGS = (
     "{}", "{}.", "**{}**", "${}$", r"\boxed{{{}}}", "[{}]", '"{}"', "x = {}", "#### {}", "The answer is {}.",
@@ -25,16 +24,6 @@ DENIED = (
     "{} is wrong", "不是{}", "至少{}", "超过{}", "{}以上", "<{}", "≥{}", "twice {}", "x + {}", "{}+", "from 0.5 to {}",
     "every number up to {}",
 )  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "answer", "gold"), pairs(RIGHT))
-def test_number_is_read_in_every_spelling(kind: str, answer: str, gold: str) -> None:
-    assert same_number(answer, gold), f"{kind}: read as {number_in(answer)}"
-
-
-@pytest.mark.parametrize(("kind", "answer", "gold"), pairs(WRONG))
-def test_answer_that_does_not_state_the_gold_number_is_wrong(kind: str, answer: str, gold: str) -> None:
-    assert not same_number(answer, gold), kind
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -71,11 +60,6 @@ def test_denied_compared_or_doubted_number_is_not_an_answer(number: int, denied:
     assert number_in(denied.format(number)) is None
 
 
-@given(st.text(st.characters(), max_size=80))
-def test_any_text_is_compared_without_an_error(text: str) -> None:
-    assert same_number(text, "7") in {True, False}
-
-
 @given(st.text(st.sampled_from("0123456789.,-+*/^()= xeE万千百一二三分之点$%\\{}frac½⑦or not"), max_size=40))
 def test_number_like_text_is_compared_without_an_error(text: str) -> None:
     assert same_number(text, "7") in {True, False}
@@ -86,10 +70,6 @@ def test_number_like_text_is_compared_without_an_error(text: str) -> None:
 )
 def test_oversized_numbers_are_not_an_answer(text: str) -> None:
     assert number_in(text) is None
-
-
-def test_number_in_a_page_is_not_an_answer() -> None:
-    assert number_in(f"The answer is 84. {'It is a long story ' * 80}") is None
 
 
 @pytest.mark.parametrize(
@@ -112,16 +92,9 @@ def test_last_number_is_the_answer_without_a_mark(message: str, answer: str) -> 
 @pytest.mark.parametrize(
     "message",
     [
-        "It is 12 or 84",
-        "between 12 and 84.",
-        "Not 84",
-        "I do not know",
-        "",
-        "At least 84.",
-        "She has 84. That is wrong.",
-        "84.\nNo, wait.",
-        "共84个。不对。",
+        "It is 12 or 84", "between 12 and 84.", "Not 84", "I do not know", "", "At least 84.",
+        "She has 84. That is wrong.", "84.\nNo, wait.", "共84个。不对。",
     ],
-)
+)  # fmt: skip
 def test_hedge_without_a_mark_is_not_an_answer(message: str) -> None:
     assert number_in(last_number(message)) is None

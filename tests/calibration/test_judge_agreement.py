@@ -30,7 +30,7 @@ from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
 from tests.gates.verdicts import failed
-from tests.labels.people import CUT, fair, labelled, put, said
+from tests.labels.people import CUT, fair, labelled, put
 from tests.once import copy_of
 
 Rows = Sequence[dict[str, Any]]
@@ -76,16 +76,6 @@ def test_shuffled_labels_fail(run: Run, tmp_path: Path) -> None:
     assert failed(compared(run, shuffled, tmp_path).gate) == {"kappa with people"}
 
 
-def test_constant_labels_fail_despite_high_agreement(run: Run, tmp_path: Path) -> None:
-    lenient = open_run(
-        profile="local", workspace=run.workspace.root, overrides=(*run.overrides, "judge.verdict_at=0.7")
-    )
-    report = compared(lenient, labelled(run, lambda *_: True), tmp_path)
-    assert figures(report)[SAME]["value"] > 0.85
-    assert figures(report)[KAPPA]["value"] == pytest.approx(0, abs=1e-9)
-    assert {"bad dialogues, by people", "kappa with people"} <= failed(report.gate)
-
-
 def test_labels_copied_from_the_judge_fail(run: Run, tmp_path: Path) -> None:
     report = compared(run, labelled(run, lambda score, _: score >= CUT), tmp_path)
     assert failed(report.gate) == {LIKENESS}
@@ -101,14 +91,6 @@ def test_copies_of_a_dialogue_count_once(run: Run, tmp_path: Path) -> None:
     for name, found in figures(once).items():
         assert figures(thrice)[name]["value"] == pytest.approx(found["value"])
         assert figures(thrice)[name]["high"] == pytest.approx(found["high"])
-
-
-def test_disagreeing_annotators_share_the_weight_of_a_dialogue(run: Run, tmp_path: Path) -> None:
-    rows = labelled(run, fair, n=60)
-    torn = [{**row, "label": said(row["label"] == "bad")} for row in rows]
-    report = compared(run, [*rows, *torn], tmp_path)
-    assert report.body["labels"]["dialogues"] == 60
-    assert figures(report)[PEOPLE]["value"] == pytest.approx(0.5)
 
 
 def test_gate_reads_the_runs_label_file_and_reports_missing_labels(run: Run) -> None:

@@ -57,9 +57,5 @@ def test_judge_without_any_score_is_an_error_with_the_reason(evidence: Evidence,
     with running_gateway() as gateway:
         gateway.replies = lambda *_: completion(json.dumps({"reason": "84", **dict.fromkeys(DIMENSIONS, 84)}))
         run = open_run(workspace=tmp_path, overrides=[*SMALL, *overrides(gateway.url)])
-        with pytest.raises(RC1Error) as caught:
+        with pytest.raises(RC1Error, match=r"scored none of 3 dialogues in 18 calls.*answered = 84"):
             judge_rows(run, evidence.rows("shadow").head(3))
-    assert str(caught.value) == (
-        "the judge 'openai' scored none of 3 dialogues in 18 calls, so there is nothing to compare. Unscored, 3: the "
-        "reply has answered = 84, expected a number from 0 to 1"
-    )

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from rc1_lib.calibration.judged_rows import dimensions
@@ -18,7 +17,7 @@ from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json, write_json
+from rc1_lib.workspace.artifacts import FileState, read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
@@ -126,23 +125,15 @@ def test_report_and_weights_edited_together_fail(run: Run) -> None:
     assert WEIGHTS.state(run) is FileState.ALTERED
 
 
-@pytest.mark.parametrize("damage", ["removed", "no JSON", "no object", "a folder"])
+@pytest.mark.parametrize("damage", ["removed", "no JSON"])
 def test_missing_or_unreadable_report_fails(run: Run, damage: str) -> None:
     path = report(run)
     path.unlink()
-    if damage == "a folder":
-        path.mkdir()
-    elif damage != "removed":
-        path.write_text("[1, 2" if damage == "no JSON" else "[1, 2]")
+    if damage == "no JSON":
+        path.write_text("[1, 2")
     assert failed(run) == NO_REPORT
     check = next(check for check in gate_of(run).failures if check.name == CALIBRATED)
     assert "no calibration report supports them" in check.advice
-
-
-def test_weights_without_a_valid_report_reference_fail(run: Run) -> None:
-    for named in (None, {}, "reports/x.json", {"path": 3}, {"path": report(run).name, "sha256": ""}):
-        write_json(place(run), {**content(run), "report": named})
-        assert failed(run) == {*NO_REPORT, FILE}
 
 
 def test_weights_with_a_report_without_a_verdict_fail(run: Run) -> None:
@@ -153,12 +144,7 @@ def test_weights_with_a_report_without_a_verdict_fail(run: Run) -> None:
         assert failed(run) == {FILE}, "RC1 wrote no such weights"
 
 
-def test_weights_with_a_report_of_another_kind_fail(run: Run) -> None:
-    name_report(run, "reports/shadow_run_calibrated.json")
-    assert failed(run) >= {JUDGE}
-
-
-@pytest.mark.parametrize("way", ["../outside.json", "reports/../../outside.json", "absolute"])
+@pytest.mark.parametrize("way", ["reports/../../outside.json", "absolute"])
 def test_report_outside_the_workspace_is_not_read(run: Run, way: str) -> None:
     outside = run.workspace.root.parent / "outside.json"
     outside.write_bytes(report(run).read_bytes())
@@ -173,28 +159,10 @@ def test_weights_of_another_judge_fail_and_are_stale(run: Run) -> None:
     assert WEIGHTS.state(other) is FileState.STALE
 
 
-def test_weights_of_other_judge_instructions_fail_and_are_stale(run: Run) -> None:
-    """One more word in the instructions makes another judge."""
-    given = (PROJECT_ROOT / "configs/judge/v1.yaml").read_text()
-    spec = run.workspace.path("configs/judge/v1.yaml")
-    spec.parent.mkdir(parents=True)
-    spec.write_text(given.replace("You grade one", "You strictly grade one", 1))
-    assert failed(run) == {JUDGE, FILE}
-    assert WEIGHTS.state(run) is FileState.STALE
-
-
-def test_weights_with_other_baseline_weights_fail_and_are_stale(run: Run) -> None:
-    other = again(run, OTHER_OLD)
-    assert failed(other) == {OLD, FILE}
-    assert WEIGHTS.state(other) is FileState.STALE
-
-
 @pytest.mark.parametrize(
     ("change", "checks"),
     [
         ({"kindness": 0.0}, {"unknown dimensions"}),
-        ({"restrained": None}, {"every weight is a number"}),
-        ({"restrained": "0"}, {"every weight is a number"}),
         ({"restrained": True}, {"every weight is a number"}),
         ({"restrained": -0.1, "concise": 0.1}, {"smallest weight"}),
         ({"obtained": 0.6}, {"largest weight", "sum"}),
@@ -206,28 +174,12 @@ def test_unusable_weights_fail(run: Run, change: dict[str, Any], checks: set[str
     assert failed(run) == {*checks, OF_REPORT, FILE}
 
 
-def test_missing_criterion_fails(run: Run) -> None:
-    """Even a criterion of weight 0."""
-    body = content(run)
-    assert body["weights"].pop("restrained") == 0.0
-    write_json(place(run), body)
-    assert failed(run) == {OF_REPORT, FILE}
-
-
-@pytest.mark.parametrize("body", [[], 7, None, {}, {"weights": {}}, {"weights": [0.5, 0.5]}])
+@pytest.mark.parametrize("body", [[], {"weights": [0.5, 0.5]}])
 def test_json_without_weights_fails(run: Run, body: Any) -> None:
     write_json(place(run), body)
     assert failed(run) >= {"weights present", "sum", FILE, *NO_REPORT}
     with pytest.raises(RC1Error, match=r'weights\.json: .*"weights"; .*rc1 weight-calib'):
         read_weights(run, dimensions(run))
-
-
-def test_reading_unusable_weights_is_an_error(run: Run) -> None:
-    body = content(run)
-    for change in ({"kindness": 0.1}, {"restrained": "0"}, {"restrained": True}, {"restrained": None}):
-        write_json(place(run), {**body, "weights": {**body["weights"], **change}})
-        with pytest.raises(RC1Error, match=rf"'{next(iter(change))}' .* {', '.join(dimensions(run))}; "):
-            read_weights(run, dimensions(run))
 
 
 def test_broken_json_is_an_error(run: Run) -> None:
@@ -246,21 +198,7 @@ def test_missing_weights_file_is_an_error(run: Run) -> None:
     assert is_due(run, "auto")
 
 
-def test_folder_instead_of_the_weights_file_is_an_error(run: Run) -> None:
-    place(run).unlink()
-    place(run).mkdir()
-    assert "weights.json: cannot be read" in error_of(run)
-
-
 # ---- who may write the file ----
-
-
-def test_adopting_writes_the_weights_of_the_report(run: Run) -> None:
-    before, path = content(run), content(run)["report"]["path"]
-    place(run).unlink()
-    adopt(run, before["weights"], path)
-    assert content(run) == before
-    assert WEIGHTS.state(run) is FileState.FRESH
 
 
 @pytest.mark.parametrize("damage", ["other weights", "fewer weights", "refused"])
@@ -283,22 +221,7 @@ def test_adopting_weights_that_differ_from_the_report_is_an_error(run: Run, dama
 
 
 @pytest.mark.parametrize(
-    "override",
-    [
-        "calibration.n=299",
-        "calibration.cv=4",
-        "calibration.boot=201",
-        "calibration.l2=0.2",
-        "calibration.seed=43",
-        "overclar.alpha=0.08",
-        "overclar.cap=2",
-        "reward.rules=[obtained]",
-        "reward.unstable_weight=0.25",
-        OTHER_OLD,
-        "gates.calibration.min_improve_pct=9",
-        "gates.weights.max_weight=0.4",
-        "judge.samples=2",
-    ],
+    "override", ["calibration.n=299", "overclar.alpha=0.08", "reward.rules=[obtained]", OTHER_OLD, "judge.samples=2"]
 )
 def test_weights_of_other_settings_are_stale_and_due(run: Run, override: str) -> None:
     changed = again(run, override)
@@ -308,11 +231,8 @@ def test_weights_of_other_settings_are_stale_and_due(run: Run, override: str) ->
     assert not is_due(changed, "never")
 
 
-@pytest.mark.parametrize(
-    "override", ["gates.shadow_run.min_spearman=0.8", "judge.budget.max_calls=7", "ticket.ttl_hours=1"]
-)
-def test_weights_stay_fresh_when_unrelated_settings_change(run: Run, override: str) -> None:
-    assert WEIGHTS.state(again(run, override)) is FileState.FRESH
+def test_weights_stay_fresh_when_unrelated_settings_change(run: Run) -> None:
+    assert WEIGHTS.state(again(run, "gates.shadow_run.min_spearman=0.8", "ticket.ttl_hours=1")) is FileState.FRESH
 
 
 def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
@@ -340,12 +260,3 @@ def test_foreign_or_altered_weights_are_overwritten_only_with_build_always(run: 
     due: dict[Build, bool] = {build: is_due(run, build) for build in ("auto", "never", "always")}
     assert due == {"auto": False, "never": False, "always": True}
     assert not is_due(again(run, "calibration.l2=0.2"), "auto")
-
-
-def test_interrupted_write_makes_the_calibration_due(run: Run) -> None:
-    """The manifest already describes the new file, but the old file is still there."""
-    manifest = run.workspace.manifest_path(run.config.weights)
-    body = read_json(manifest)
-    manifest.write_bytes(orjson.dumps({**body, "previous_sha256": body["sha256"], "sha256": "0" * 64}))
-    assert WEIGHTS.state(run) is FileState.INTERRUPTED
-    assert is_due(run, "auto")

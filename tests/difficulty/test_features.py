@@ -89,8 +89,3 @@ def test_clue_overlap_is_the_jaccard_similarity_of_3grams() -> None:
 def test_ambiguity_flags_name_the_vague_parts() -> None:
     found = features(row("Some time back then, did a certain potter sell it?", ["s"], needs=True))
     assert {"under-specified", "vague-reference", "vague-time"} <= set(found["ambiguity_flags"])
-
-
-def test_length_counts_words_han_characters_and_punctuation() -> None:
-    found = features(row("你好, there!", ["s"], final="ok"))
-    assert found["len_tokens"] == 2 + 5 + 1  # "Help." + "你好, there!" + "ok"

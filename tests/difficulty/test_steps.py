@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
 from pathlib import Path
 
@@ -78,31 +77,3 @@ def test_cached_balanced_pool_equals_the_parsed_one(pooled: Run, monkeypatch: py
         cached = read_rows(path)
     monkeypatch.setattr(frame, "_CACHE", type(frame._CACHE)())
     assert_frame_equal(cached, read_rows(path))
-
-
-def test_gzipped_pool_with_a_bom_gives_the_same_balanced_pool(pooled: Run) -> None:
-    write_metrics(pooled)
-    write_balanced(pooled)
-    path = pooled.workspace.path(pooled.config.difficulty.balanced_path)
-    plain = path.read_bytes()
-    pool = pooled.workspace.path(pooled.config.pool.path)
-    pool.write_bytes(gzip.compress(b"\xef\xbb\xbf" + pool.read_bytes()))
-    write_balanced(pooled)
-    assert path.read_bytes() == plain
-
-
-def test_pool_overwritten_during_balancing_is_not_cached(pooled: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rows must match the bytes that were copied, not those that were parsed before."""
-    write_metrics(pooled)
-    path = pooled.workspace.path(pooled.config.pool.path)
-
-    def read_and_overwrite(of: Path) -> pl.DataFrame:
-        found = read_rows(of)
-        path.write_bytes(path.read_bytes().replace(b'"style":"', b'"style":"another '))
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr(steps, "read_rows", read_and_overwrite)
-        write_balanced(pooled)
-    balanced = read_rows(pooled.workspace.path(pooled.config.difficulty.balanced_path))
-    assert balanced["style"].str.starts_with("another ").all()

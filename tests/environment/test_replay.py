@@ -55,9 +55,3 @@ def test_tools_called_one_by_one_as_by_trl_give_the_same_observations(built: Run
             except ToolError as error:  # pragma: no cover - the defect that this test looks for
                 found.append(f"error: {error}")
         assert found == expected
-
-
-def test_user_replies_do_not_depend_on_the_recorded_dialogue(built: Run) -> None:
-    for row, _ in list(rows_of(built))[:100]:
-        prompt_only = {**row, "messages": row["messages"][:2]}
-        assert World(prompt_only).ask_user("What do you mean?") == World(row).ask_user("What do you mean?")

@@ -72,11 +72,6 @@ def test_each_term_matches_its_hand_value() -> None:
     assert terms.total == pytest.approx(1.4 * 1.05 - 0.07 - 0.1 - 0.09, abs=1e-12)
 
 
-def test_unsupported_answer_earns_no_success() -> None:
-    assert total(replace(SOLVED, needs=True)) == 0
-    assert replace(SOLVED, needs=True).lucky
-
-
 def test_missing_score_is_an_error_and_a_zero_score_is_not() -> None:
     with pytest.raises(RC1Error, match=r"0\.5"):
         reward_terms(SOLVED, "easy", replace(SETTINGS, judge=0.5))
@@ -84,17 +79,7 @@ def test_missing_score_is_an_error_and_a_zero_score_is_not() -> None:
     assert zero.judge == 0.0
 
 
-def test_score_without_weight_changes_nothing() -> None:
-    assert reward_terms(SOLVED, "hard", SETTINGS, judged=0.9) == reward_terms(SOLVED, "hard", SETTINGS)
-
-
-def test_needless_questions_are_free_without_the_penalty() -> None:
-    free = replace(SETTINGS, use_penalty=False)
-    assert total(replace(SOLVED, asked=3), settings=free) == total(SOLVED, settings=free)
-
-
-@pytest.mark.parametrize("name", ["success", "judge", "alpha", "cap", "beta", "malformed", "turn"])
-@pytest.mark.parametrize("value", [-1, float("nan")])
+@pytest.mark.parametrize(("name", "value"), [("alpha", -1), ("turn", float("nan"))])
 def test_negative_or_nan_setting_is_rejected(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=name):
         replace(SETTINGS, **{name: value})
@@ -107,14 +92,15 @@ def some_outcome(dice: random.Random) -> EpisodeOutcome:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("use_penalty", [True, False])
-@pytest.mark.parametrize("on", product([0, 1], repeat=6))
-def test_column_rewards_equal_episode_rewards_exactly(on: tuple[int, ...], use_penalty: bool) -> None:
+@pytest.mark.parametrize("on", product([0, 1], repeat=5))
+def test_column_rewards_equal_episode_rewards_exactly(on: tuple[int, ...]) -> None:
     """The attack on the reward must use the rewards of training, bit for bit, whichever terms have weight."""
-    dice = random.Random(f"{on}{use_penalty}")
-    names = ("success", "judge", "alpha", "beta", "malformed", "turn")
+    dice = random.Random(f"{on}")
+    names = ("success", "judge", "alpha", "malformed", "turn")
     weights = {name: weighs * dice.uniform(0.01, 1.5) for name, weighs in zip(names, on, strict=True)}
-    settings = RewardSettings(**weights, cap=dice.randrange(5), use_penalty=use_penalty)
+    settings = RewardSettings(
+        **weights, beta=dice.choice((0.0, 0.5)), cap=dice.randrange(5), use_penalty=dice.random() < 0.7
+    )
     episodes = [(some_outcome(dice), dice.choice(BUCKETS), dice.random()) for _ in range(60)]
     frame = pl.DataFrame(
         {
@@ -155,7 +141,7 @@ def test_doing_nothing_never_pays_more_than_right_steps_with_a_wrong_answer(
         assert total(nothing, bucket, settings) <= total(tried, bucket, settings)
 
 
-@pytest.mark.parametrize("beta", [0.0, 0.05, 0.5])
+@pytest.mark.parametrize("beta", [0.0, 0.5])
 def test_right_answer_pays_more_than_nothing_at_every_accepted_turn_price(beta: float) -> None:
     config = open_run(workspace=PROJECT_ROOT).config
     most, reward = config.training.limits.turns, config.training.reward

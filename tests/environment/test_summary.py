@@ -29,27 +29,15 @@ EPISODES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("env/success", 2 / 5),
-        ("env/success_needed", 1 / 2),
-        ("env/success_clear", 1 / 3),
-        ("env/right", 3 / 5),
-        ("env/right_needed", 2 / 2),
-        ("env/right_clear", 1 / 3),
-        ("env/lucky", 1 / 1),
-        ("env/asked_needed", 1 / 2),
-        ("env/asked_clear", 1 / 3),
-        ("env/malformed", 1 / 5),
-        ("env/tool_errors", 3 / 5),
-        ("num_turns/mean", 15 / 5),
-        ("tool_call_counts/mean", (8 + 3) / 5),
-        ("response_length/clip_ratio", 1 / 5),
-    ],
-)
-def test_metric_is_the_mean_over_the_episodes_that_it_is_about(name: str, value: float) -> None:
-    assert summary(EPISODES)[name] == pytest.approx(value)
+def test_metric_is_the_mean_over_the_episodes_that_it_is_about() -> None:
+    expected = {
+        "env/success": 2 / 5, "env/success_needed": 1 / 2, "env/success_clear": 1 / 3, "env/right": 3 / 5,
+        "env/right_needed": 2 / 2, "env/right_clear": 1 / 3, "env/lucky": 1 / 1, "env/asked_needed": 1 / 2,
+        "env/asked_clear": 1 / 3, "env/malformed": 1 / 5, "env/tool_errors": 3 / 5, "num_turns/mean": 15 / 5,
+        "tool_call_counts/mean": (8 + 3) / 5, "response_length/clip_ratio": 1 / 5,
+    }  # fmt: skip
+    found = summary(EPISODES)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
 
 
 def test_summary_has_exactly_the_metrics_that_a_configuration_may_name() -> None:
@@ -71,11 +59,3 @@ def test_metric_without_an_episode_is_missing_not_zero() -> None:
     figures = summary([outcome(needs=True)])
     assert not {"env/success_clear", "env/asked_clear"} & figures.keys()
     assert figures["env/asked_needed"] == 0.0
-
-
-def test_summary_of_no_episodes_is_empty() -> None:
-    assert summary([]) == {}
-
-
-def test_summary_does_not_depend_on_the_order_of_episodes() -> None:
-    assert summary(EPISODES) == pytest.approx(summary(EPISODES[::-1]))

@@ -40,12 +40,6 @@ def test_trl_finds_three_tools_with_descriptions() -> None:
         assert f"{argument}: " in (inspect.getdoc(tool) or "").split("Args:")[1].split("Returns:")[0]
 
 
-def test_factory_makes_a_new_environment_each_time() -> None:
-    make = environment_factory(LIMITS)
-    assert make() is not make()
-    assert type(make()) is DialogueEnvironment
-
-
 def test_reset_forgets_the_previous_row() -> None:
     environment = opened()
     assert environment.ask_user("how many jars?") == "It is 39."
@@ -62,11 +56,6 @@ def test_failed_calls_raise_and_too_many_end_the_episode() -> None:
             environment.wiki(title)
     with pytest.raises(ToolError, match="over"):
         environment.wiki("Wyrrudex")
-
-
-def test_tool_call_before_reset_is_rejected() -> None:
-    with pytest.raises(RuntimeError, match="reset"):
-        environment_factory(LIMITS)().wiki("Wyrrudex")
 
 
 def say(content: str, *calls: str) -> dict[str, Any]:

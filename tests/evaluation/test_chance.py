@@ -38,7 +38,3 @@ def test_only_rows_that_need_asking_count() -> None:
 def test_without_prompts_that_need_asking_chance_is_undefined() -> None:
     found = chance([])
     assert math.isnan(found.overall) and found.to_dict() == {"overall": None, "by_task": {}}
-
-
-def test_a_prompt_with_one_possible_answer_needs_no_luck() -> None:
-    assert chance([("gsm8k", "7", 1), ("gsm8k", "8", None)]).overall == pytest.approx(1 / 2)

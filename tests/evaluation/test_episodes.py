@@ -21,15 +21,6 @@ from rc1_lib.evaluation.episodes import (
 from tests.evaluation.tables import episode, outcome, row, table
 
 
-def test_record_combines_row_and_outcome() -> None:
-    guess = outcome(needs=True, asked=1, off_target=1)
-    record = record_of(guess, row(0, task="gsm8k", bucket="hard"), policy="ppo", mode="greedy", seed=3)
-    assert (record.policy, record.mode, record.seed, record.row_id) == ("ppo", "greedy", 3, "row-0000")
-    assert (record.task, record.bucket, record.needs) == ("gsm8k", "hard", True)
-    assert (record.right, record.solved, record.lucky) == (True, False, True)
-    assert record.status == "answered"
-
-
 def test_records_are_matched_with_rows_by_id() -> None:
     episodes = [Played("row-0002", outcome(), ()), Played("row-0001", outcome(right=False), ())]
     records = records_of(episodes, [row(1), row(2)], policy="sft", mode="sampled", seed=1)
@@ -48,24 +39,9 @@ def test_row_that_disagrees_with_its_episode_is_rejected() -> None:
         record_of(outcome(needs=True), row(1), policy="ppo", mode="sampled", seed=1)
 
 
-def test_row_without_a_bucket_is_rejected() -> None:
-    with pytest.raises(EvaluationError, match=r"'row-0001' .*bucket"):
-        record_of(outcome(), row(1, bucket=None), policy="ppo", mode="sampled", seed=1)
-
-
-def test_empty_evaluation_is_rejected() -> None:
-    with pytest.raises(EvaluationError, match="no episode"):
-        episode_frame([])
-
-
 def test_duplicate_episode_is_rejected() -> None:
     with pytest.raises(EvaluationError, match=r"seed 1 .*'row-0001'"):
         episode_frame([episode(1), episode(1)])
-
-
-def test_episodes_that_disagree_about_their_prompt_are_rejected() -> None:
-    with pytest.raises(EvaluationError, match="row-0001"):
-        episode_frame([episode(1, "sft"), episode(1, "ppo", prompt=row(1, bucket="hard"))])
 
 
 @pytest.mark.parametrize(
@@ -74,7 +50,6 @@ def test_episodes_that_disagree_about_their_prompt_are_rejected() -> None:
         (pl.lit(None, pl.Boolean).alias("solved"), "solved"),
         (pl.lit("beam").alias("mode"), "mode 'beam'"),
         (pl.lit("running").alias("status"), "status 'running'"),
-        (pl.lit("1").alias("asked"), "asked"),
     ],
 )
 def test_damaged_column_is_named(damage: pl.Expr, named: str) -> None:
@@ -89,7 +64,7 @@ def test_episodes_survive_a_write_and_read(tmp_path: Path) -> None:
     assert read_episodes(path).equals(frame)
 
 
-@pytest.mark.parametrize("content", [None, "", "no json\n", '{"policy": "ppo"}\n'])
+@pytest.mark.parametrize("content", [None, "no json\n"])
 def test_missing_or_invalid_episode_file_is_rejected(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "episodes.jsonl"
     if content is not None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from rich.console import Console
 
-from rc1_lib.cli.tables import of_rows
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.policies import _missing
 from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_evaluation
 from rc1_lib.evaluation.tables import proxy_rows
@@ -83,21 +79,6 @@ def test_rising_score_with_falling_success_fails(
     assert failed(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, 0.98, optimised=True)) == names
 
 
-def test_change_within_the_intervals_passes() -> None:
-    """Success that fell on a few prompts may have fallen by chance."""
-    frame = scored(0.6, 0.7)
-    lost = pl.col("row_id").is_in(["row-0001", "row-0002"]) & (pl.col("policy") == "ppo")
-    result = found(frame.with_columns(solved=pl.col("solved") & ~lost))
-    assert result.groups["all"].truth["change"].value < 0 <= result.groups["all"].truth["change"].high
-    assert failed(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == []
-
-
-def test_thresholds_come_from_the_configuration() -> None:
-    result = found(scored(0.6, 0.7, SFT, WORSE))
-    for level in ({"max_proxy_up": 0.2}, {"max_truth_down_pp": 60.0}):
-        assert failed(proxy_checks(result, THRESHOLDS.model_copy(update=level), 0.98, optimised=True)) == []
-
-
 def test_one_seed_that_gamed_the_score_fails_the_pooled_check() -> None:
     good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
     checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, 0.98, optimised=True)
@@ -119,16 +100,6 @@ def test_optimised_score_must_be_compared_with_success() -> None:
     assert line.op == "info"
 
 
-def test_checkpoints_not_judged_by_an_interrupted_run_are_listed_as_missing(tmp_path: Path) -> None:
-    shape = ("steps=48", "training.segment_steps=12", "training.held_out.between.checkpoints=3")
-    config = open_run(profile="local", workspace=tmp_path, overrides=shape).config
-    comparison = found(scored(0.6, 0.7)).groups["all"]
-    course = [Point(1, step, comparison) for step in (12, 24, 36)] + [Point(2, 12, comparison)]
-    assert _missing(config, (1, 2), course) == [(2, 24), (2, 36)]
-    without = open_run(profile="local", workspace=tmp_path, overrides=(*shape, "training.held_out.between.prompts=0"))
-    assert _missing(without.config, (1,), []) == []
-
-
 def test_report_shows_score_and_success_with_intermediate_checkpoints(tmp_path: Path) -> None:
     run = open_run(profile="local", workspace=tmp_path)
     sampled = scored(0.6, 0.7, SFT, WORSE)
@@ -146,9 +117,6 @@ def test_report_shows_score_and_success_with_intermediate_checkpoints(tmp_path: 
     assert [row[0] for row in rows] == [*GROUPS, "20250820, step 12", "20250820, step 36"]
     assert rows[-1][1:] == ("0", *["none"] * 4)
     assert rows[0][1:4] == ("300", "60.0 / 70.0", "+10.0 (+10.0, +10.0)")
-    screen = io.StringIO()
-    Console(file=screen, width=200).print(of_rows(proxy_rows(report)))
-    assert max(len(line.rstrip()) for line in screen.getvalue().splitlines()) <= 100
     assert "judged score and success, sft / ppo" in evaluation_markdown(report)
     assert (tmp_path / step.plots["proxy and truth"]).stat().st_size > 5000
     again = pl.read_ndjson(tmp_path / report["episodes"]["path"], infer_schema_length=None)

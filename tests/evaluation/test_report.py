@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,22 +11,17 @@ import polars as pl
 import pytest
 import torch
 from PIL import Image
-from rich.console import Console
 
-from rc1_lib.cli.tables import of_rows
-from rc1_lib.config.step_metrics import measured
 from rc1_lib.environment.outcome import summary
-from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.chance import Chance
-from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
 from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, task_check
-from rc1_lib.evaluation.report import Provenance, evaluation_key, evaluation_markdown, write_evaluation
-from rc1_lib.evaluation.tables import Rows, figures_rows, groups_rows, needed_rows, statuses_rows, success_rows
+from rc1_lib.evaluation.report import Provenance, evaluation_key, write_evaluation
+from rc1_lib.evaluation.tables import figures_rows, needed_rows
 from rc1_lib.gate_report import GateReport
 from rc1_lib.plots import evaluation as plots
-from rc1_lib.plots.training import PANELS, SUPERVISED, curves, panels_of, read_metrics
+from rc1_lib.plots.training import PANELS, curves
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.engines.torch_ppo import ppo_update
@@ -35,7 +29,7 @@ from rc1_lib.training.episode_judge import EpisodeScores
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.evaluation.tables import PPO, SFT, outcome, table
+from tests.evaluation.tables import outcome, table
 from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 pytestmark = pytest.mark.usefixtures("drawn")
@@ -96,19 +90,6 @@ def test_report_names_all_its_inputs_and_outputs(run: Run) -> None:
     }  # fmt: skip
 
 
-def test_written_episodes_reproduce_the_evaluation(run: Run) -> None:
-    frame = table(prompts=540)
-    body = written(run, frame).body
-    again = evaluated(read_episodes(run.workspace.path(body["episodes"]["path"])))
-    assert again.to_dict() == evaluated(frame).to_dict()
-
-
-def test_failed_evaluation_is_written(run: Run) -> None:
-    step = written(run, table(SFT, SFT, prompts=540))
-    assert not step.passed
-    assert read_json(run.workspace.path(step.report))["gate"]["status"] == "failed"
-
-
 def test_key_changes_with_checkpoint_seed_episodes_and_threshold(run: Run) -> None:
     found = evaluated(table(prompts=27))
     strict = open_run(profile="local", workspace=run.workspace.root, overrides=("gates.evaluation.max_turns_up=-1",))
@@ -123,41 +104,6 @@ def test_key_changes_with_checkpoint_seed_episodes_and_threshold(run: Run) -> No
     assert keys[0] == evaluation_key(run, FROM, evaluated(table(prompts=27)))
 
 
-def shown(rows: Rows) -> list[str]:
-    screen = io.StringIO()
-    Console(file=screen, width=200).print(of_rows(rows))
-    return [line.rstrip() for line in screen.getvalue().splitlines()]
-
-
-def test_tables_fit_a_hundred_columns(report: Mapping[str, Any]) -> None:
-    tables = [
-        make({**report, "confidence": 0.95}, mode)
-        for make in (figures_rows, groups_rows, needed_rows, success_rows, statuses_rows)
-        for mode in ("sampled", "greedy")
-    ]
-    assert max(len(line) for rows in tables for line in shown(rows)) <= 100
-
-
-def test_thresholds_are_shown_for_sampled_episodes_only(report: Mapping[str, Any]) -> None:
-    sampled = {row[0]: row for row in figures_rows(report, "sampled").rows}
-    change = report["modes"]["sampled"]["overall"]["change"]
-    assert sampled["success, asking needed"][3] == f"{change['success_needed']['value']:+.1f} pp"
-    assert sampled["success, asking needed"][5:] == (">= 5", "yes")
-    assert sampled["turns"][5:] == ("<= 0", "yes")
-    assert [row[5:] for row in figures_rows(report, "greedy").rows if row[5]] == []
-
-
-def test_right_answers_are_shown_next_to_success(report: Mapping[str, Any]) -> None:
-    sampled = {row[0]: row for row in figures_rows(report, "sampled").rows}
-    overall = report["modes"]["sampled"]["overall"]
-    assert sampled["right answers"][2] == f"{100 * overall['after']['right']['value']:.1f} %"
-    assert sampled["right answers"][5:] == ("high >= 0", "yes")
-    assert sampled["right, asking needed"][5:] == ("low > 0", "yes")
-    groups = groups_rows(report, "sampled")
-    assert groups.head[2:4] == ("success %", "right %")
-    assert {row[0]: row[2:4] for row in groups.rows}["all"] == ("45 / 72", "53 / 74")
-
-
 def test_chance_is_next_to_right_without_asking(report: Mapping[str, Any]) -> None:
     rows = [row[0] for row in figures_rows(report, "sampled").rows]
     assert rows.index("  chance") == rows.index("right without asking") + 1
@@ -166,22 +112,6 @@ def test_chance_is_next_to_right_without_asking(report: Mapping[str, Any]) -> No
     assert [needed[task][-1] for task in ("hotpotqa", "strategyqa", "gsm8k")] == ["4", "50", "10"]
     unknown = {**report, "chance": None}
     assert {row[-1] for row in needed_rows(unknown, "sampled").rows} == {"none"}
-
-
-def test_undefined_figures_are_shown_as_none(run: Run) -> None:
-    never_asks = replace(SFT, asks_needed=0.0, asks_clear=0.0)
-    body = read_json(run.workspace.path(written(run, table(never_asks, PPO, prompts=540)).report))
-    rows = {row[0]: row for row in figures_rows(body, "sampled").rows}
-    assert rows["precision of asking"][1] == "none"
-    assert rows["  asks, not needed, down by"][3:] == ("none", "none", ">= 20", "NO")
-    assert "undefined" in evaluation_markdown(body)
-
-
-def test_markdown_table_rows_have_equal_cell_counts(report: Mapping[str, Any]) -> None:
-    text = evaluation_markdown(report)
-    assert text.startswith("# ppo_eval: passed")
-    lines = [line for line in groups_rows(report, "sampled").markdown().splitlines() if line.startswith("|")]
-    assert {line.count("|") for line in lines} == {8}
 
 
 def dialogue(words: str) -> list[dict[str, Any]]:
@@ -219,11 +149,6 @@ def test_model_text_cannot_close_its_code_block() -> None:
     assert fences and len(fences) % 2 == 0
 
 
-def test_missing_dialogue_is_an_error() -> None:
-    with pytest.raises(EvaluationError, match=r"'sft' .*'row-0006'"):
-        examples_markdown(table(prompts=54), {}, before="sft", after="ppo", per_kind=1)
-
-
 def test_pictures_are_900_pixels_wide_and_reproducible(tmp_path: Path, report: Mapping[str, Any]) -> None:
     metrics = pl.DataFrame(
         {"step": [1, 2, 3], "objective/kl_per_token": [0.0, 0.1, None], "env/success": [0.5, 0.6, 0.6]}
@@ -246,30 +171,3 @@ def test_every_panel_shows_a_metric_that_training_writes() -> None:
     learned = ppo_update(policy, batch, optimizer, settings(), kl_coef=0.1, iteration=0, generator=draw)
     played = summary([outcome(needs=True), outcome(needs=False)])
     assert PANELS.keys() <= learned.keys() | played.keys() | EpisodeScores((0.5,), 0).metrics().keys()
-
-
-def test_evaluation_is_written_if_its_curves_cannot_be_drawn(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "metrics.jsonl").write_text("")
-    step = written(run, table(), curves=tmp_path / "metrics.jsonl")
-    body = read_json(run.workspace.path(step.report))
-    assert body["pass"] is (step.gate.status is Status.PASSED)
-    assert "metrics.jsonl: cannot be read" in body["no_curves"]
-    assert "training" not in body["plots"]
-
-
-def test_training_on_demonstrations_has_its_own_curves(tmp_path: Path) -> None:
-    known = measured("pure_pt_sft", "demonstrations")
-    assert known is not None and SUPERVISED.keys() <= known[0]
-    learned = {"step": [1, 2], "loss": [0.3, 0.2], "mean_token_accuracy": [0.9, 0.95], "grad_norm": [1.0, 0.5]}
-    assert panels_of(learned) is SUPERVISED and panels_of({*learned, "objective/scores"}) is PANELS
-    curves(tmp_path / "curves.png", pl.DataFrame(learned))
-    assert (tmp_path / "curves.png").stat().st_size
-
-
-def test_curves_without_known_metrics_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match="objective/kl_per_token"):
-        curves(tmp_path / "curves.png", pl.DataFrame({"step": [1], "objective/kl_per_token": [None]}))
-    for content in ("no json", '{"loss": 1}\n'):
-        (tmp_path / "metrics.jsonl").write_text(content)
-        with pytest.raises(RC1Error, match=r"metrics\.jsonl"):
-            read_metrics(tmp_path / "metrics.jsonl")

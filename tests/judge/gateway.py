@@ -13,7 +13,7 @@ from typing import Any
 from rc1_lib.judge.rubric import DIMENSIONS
 
 Reply = tuple[int, dict[str, str], Any]
-"""Status, headers, and the body: a JSON value, or text that is sent unchanged."""
+"""Status, headers, and the body: a JSON value, or text or bytes that are sent unchanged."""
 
 
 def completion(text: str | None = None, model: str = "judge-large-2") -> Reply:
@@ -33,11 +33,13 @@ class Gateway:
         replies: makes the reply to a request from its number (from 0), its body's text and its headers (names in
             lower case).
         requests: the bodies received so far, as text.
+        heads: their request lines and headers.
     """
 
     url: str
     replies: Callable[[int, str, dict[str, str]], Reply] = lambda number, body, headers: completion()
     requests: list[str] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -54,8 +56,13 @@ def running_gateway() -> Iterator[Gateway]:
             with lock:
                 number = len(gateway.requests)
                 gateway.requests.append(body)
+                gateway.heads.append(
+                    "\r\n".join((self.requestline, *(f"{n}: {t}" for n, t in self.headers.items()), ""))
+                )
                 status, headers, value = gateway.replies(number, body, received)
-            sent = (value if isinstance(value, str) else json.dumps(value)).encode()
+            sent = (
+                value if isinstance(value, bytes) else (value if isinstance(value, str) else json.dumps(value)).encode()
+            )
             self.send_response(status)
             for name, text in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **headers}.items():
                 self.send_header(name, text)

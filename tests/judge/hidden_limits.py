@@ -139,7 +139,6 @@ def campaign(
     seed: int,
     latency_s: float,
     workers: int = 40,
-    watch: Callable[[Limiter], None] = lambda _: None,
 ) -> Outcome:
     """Send as much as a limiter admits while a provider goes through phases. Refused requests are retried."""
 
@@ -151,7 +150,6 @@ def campaign(
             backoff = 0.5
             while True:
                 async with gate.slot() as permit:
-                    watch(gate)
                     sent = now()
                     if admitted := await provider.ask():
                         permit.answered(now() - sent)

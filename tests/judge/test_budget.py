@@ -14,8 +14,8 @@ from rc1_lib.judge.calls import Ask
 from rc1_lib.judge.results import NOT_ASKED
 from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogues
-from tests.judge_server import Behaviour, FaultKind, running
+from tests.judge.bench import NUMBERS, Bench, dialogues
+from tests.judge_server import Behaviour, running
 
 PRICES = ("judge.prices.input=100", "judge.prices.output=200")
 ASK = Ask("s" * 100, "u" * 100, {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=1000), "attempt", "key", ())
@@ -43,17 +43,9 @@ def test_calls_in_flight_count_with_their_maximum_cost() -> None:
     assert spending.reserve(ASK) is None
 
 
-def test_a_budget_without_limits_never_stops_a_run() -> None:
-    spending = _spending()
-    for _ in range(1000):
-        spending.settle(spending.reserve(ASK) or 0.0, None)
-    assert spending.spent(ASK) == ""
-
-
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_run_stops_at_max_calls_and_the_next_run_continues(provider: str, bench: Bench) -> None:
+def test_a_run_stops_at_max_calls_and_the_next_run_continues(bench: Bench) -> None:
     with running(Behaviour(latency_ms=(10.0, 0.5))) as server:
-        first = bench.score(server, dialogues(10), "judge.budget.max_calls=17", provider=provider)
+        first = bench.score(server, dialogues(10), "judge.budget.max_calls=17")
         assert server.stats().requests == first.calls == 17
         assert "judge.budget.max_calls (17) is used up" in first.stopped
         assert Counter(first.replies["outcome"]) == {"ok": 17, "cancelled": 13}
@@ -63,7 +55,7 @@ def test_a_run_stops_at_max_calls_and_the_next_run_continues(provider: str, benc
         ) * len(NUMBERS)
         with pytest.raises(RC1Error, match="max_calls"):
             first.require(0.1)
-        second = bench.score(server, dialogues(10), "judge.budget.max_calls=17", provider=provider)
+        second = bench.score(server, dialogues(10), "judge.budget.max_calls=17")
         stats = server.stats()
     assert (second.stopped, second.coverage, second.calls) == ("", 1.0, 13)
     assert stats.answered == len(stats.billed_by_key) == 30
@@ -86,38 +78,6 @@ def test_a_run_never_exceeds_max_usd_and_the_next_run_continues(bench: Bench) ->
             assert log["cost_usd"].sum() == pytest.approx(spent)
     assert scored[0] < 1.0
     assert stats.answered == len(stats.billed_by_key) == 30
-
-
-def test_a_call_above_the_budget_is_not_sent(bench: Bench) -> None:
-    with running(Behaviour()) as server:
-        judged = bench.score(server, dialogues(2), "judge.budget.max_usd=0.0001", *PRICES)
-        assert server.stats().requests == 0
-    assert (judged.usd, judged.calls) == (0.0, 0)
-    assert "would be exceeded" in judged.stopped
-
-
-def test_stored_replies_use_no_budget(bench: Bench) -> None:
-    with running(Behaviour(delay="zero")) as server:
-        bench.score(server, dialogues(4))
-        judged = bench.score(server, dialogues(6), "judge.budget.max_calls=1")
-    assert judged.rows["scored"].to_list() == [True] * 4 + [False] * 2
-    assert judged.calls == 1
-
-
-def test_attempts_of_unknown_cost_count_with_their_maximum_cost(bench: Bench) -> None:
-    more = ("judge.samples=1", "judge.limits.timeout_s=0.2", "judge.limits.deadline_s=0.3", *PRICES)
-    with running(Behaviour(delay="zero", faults={FaultKind.HANG: 1.0})) as server:
-        judged = bench.score(server, dialogues(3), "judge.budget.max_usd=null", *more)
-        requests = server.stats().requests
-    assert judged.usd > requests * 1024 * 200 / 1e6
-
-
-def test_failed_attempts_count_as_calls(bench: Bench) -> None:
-    with running(Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.5})) as server:
-        judged = bench.score(server, dialogues(20), "judge.budget.max_calls=20")
-        assert server.stats().requests == judged.calls == 20
-    assert "max_calls" in judged.stopped
-    assert bench.outcomes()["server_error"] > 0
 
 
 def test_without_max_tokens_the_budget_assumes_the_longest_reply() -> None:

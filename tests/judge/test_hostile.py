@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.errors import ConfigError, RC1Error, RowError
+from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates import anti_simulation, judge_probe
 from rc1_lib.judge.judge import open_judge, open_store
-from rc1_lib.judge.prompt import load_spec
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
 from tests.conftest import SMALL
@@ -23,14 +22,12 @@ from tests.judge_server import Behaviour, running
 
 pytestmark = pytest.mark.usefixtures("planted_key")
 
-PRICES = ("judge.prices={input: 10, output: 10}",)
-
 
 def scores(value: float, **more: Any) -> str:
     return json.dumps({"reason": f"It is {value}.", **dict.fromkeys(DIMENSIONS, value), **more})
 
 
-@pytest.mark.parametrize("key", ["\\ud800", "\\u0000", '\\"', "x" * 500])
+@pytest.mark.parametrize("key", ["\\ud800", "\\u0000"])
 def test_a_reply_with_an_unwritable_key_is_stored_as_bad_and_not_requested_again(
     key: str, bench: Bench, gateway: Gateway
 ) -> None:
@@ -40,18 +37,6 @@ def test_a_reply_with_an_unwritable_key_is_stored_as_bad_and_not_requested_again
     assert (first.coverage, first.stopped, again.calls) == (0.0, "", 0)
     assert first.rows[NUMBERS].null_count().row(0) == (3,) * len(NUMBERS)
     assert bench.outcomes() == {"bad_reply": 18}
-
-
-def test_usage_beyond_the_integer_range_counts_as_missing(bench: Bench, gateway: Gateway) -> None:
-    def report_huge_usage(number: int, body: str, headers: dict[str, str]) -> Any:
-        status, headers_sent, value = completion()
-        return status, headers_sent, {**value, "usage": {"prompt_tokens": 10**20, "completion_tokens": 1}}
-
-    gateway.replies = report_huge_usage
-    assert bench.score_at(gateway.url, dialogues(1)).coverage == 1.0
-    log = bench.log()
-    assert (log["tokens_in"].sum(), log["billable"].any()) == (0, False)
-    assert log["cost_usd"].null_count() == 3
 
 
 def test_samples_of_two_model_versions_give_a_missing_score(bench: Bench, gateway: Gateway) -> None:
@@ -71,12 +56,6 @@ def test_edited_stored_scores_that_are_none_are_an_error(bench: Bench, gateway: 
         bench.score_at(gateway.url, dialogues(2))
 
 
-def test_calls_in_flight_delay_the_next_call_without_stopping_the_run(bench: Bench, gateway: Gateway) -> None:
-    more = (*PRICES, "judge.budget.max_usd=1", "judge.sampling.max_tokens=32768")  # three calls could cost it all
-    judged = bench.score_at(gateway.url, dialogues(10), *more)
-    assert (judged.coverage, judged.stopped, judged.calls) == (1.0, "", 30)
-
-
 def test_a_provider_that_rate_limits_every_call_stops_the_run(bench: Bench, gateway: Gateway) -> None:
     gateway.replies = lambda number, body, headers: (429, {}, {"error": {"message": "slow down"}})
     judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.max_wait_s=1", "judge.limits.attempts=50")
@@ -91,17 +70,6 @@ def test_stored_scores_do_not_count_if_the_model_version_cannot_be_checked(bench
     judged = bench.score_at(gateway.url, dialogues(2), *more)
     assert "current model" in judged.stopped
     assert judged.coverage == 0.0
-
-
-@pytest.mark.parametrize("name", ["text", "samples", "scored", "overall", "unstable", "grounded_variance", "reason"])
-def test_a_criterion_named_like_a_column_raises_an_error(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "v9.yaml"
-    path.write_text(
-        f'spec: v9\ndimensions: {{{name}: "Something or other is so."}}\n'
-        'instructions: "{dimensions} {opening} {closing}"\n'
-    )
-    with pytest.raises(ConfigError, match=rf"v9\.yaml: .* {name}: .*column"):
-        load_spec(path, "v9")
 
 
 @pytest.mark.parametrize("invalid", [[], ["x"], [{"content": "no role"}], [{"role": "user", "content": "only asked"}]])
@@ -132,17 +100,6 @@ def with_judge(built: Run, tmp_path: Path, url: str, *more: str) -> Run:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
     return open_run(profile="local", workspace=tmp_path, overrides=(*SMALL, *overrides(url), *more))
-
-
-def test_a_constant_judge_fails_the_probe_after_honest_scores(built: Run, tmp_path: Path) -> None:
-    with running(Behaviour(delay="lognormal", latency_ms=(5.0, 0.4))) as server:
-        run = with_judge(built, tmp_path, server.base_url)
-        with open_store(run) as store:
-            open_judge(run, store).score(dialogues(30))
-        assert judge_probe.SPEC.gate(Evidence(run), 1).failures == ()
-        server.behaviour = Behaviour(latency_ms=(5.0, 0.4), constant_reply=True)
-        failed = {check.name for check in judge_probe.SPEC.gate(Evidence(run), 1).failures}
-    assert failed == {"dialogues with identical replies, share", "replies that another dialogue got too, share"}
 
 
 def test_the_test_doubles_log_fails_in_profile_prod(built: Run, tmp_path: Path) -> None:

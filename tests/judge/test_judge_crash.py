@@ -9,7 +9,6 @@ import time
 from collections import Counter
 
 import polars as pl
-import pytest
 
 from rc1_lib.judge.judge import open_judge, open_store
 from tests.forks import Fork, this_interpreter
@@ -75,20 +74,6 @@ def test_repeated_kills_neither_pay_a_reply_twice_nor_lose_one(bench: Bench) -> 
     for key, times in stats.billed_by_key.items():
         assert times - 1 <= interrupted_asks[billed[key]]
     assert stats.answered - 3 * count <= len(interrupted)
-
-
-@pytest.mark.parametrize("count", [150, pytest.param(1000, marks=pytest.mark.long)])
-def test_a_provider_with_idempotency_bills_no_reply_twice_after_a_kill(count: int, bench: Bench) -> None:
-    more, half = ("judge.samples=1",), count // 2
-    with running(Behaviour(delay="zero", idempotent=True)) as server:
-        _kill_at(_process(bench, server, count, *more, provider="gemini"), server, half)
-        last = bench.score(server, dialogues(count), *more, provider="gemini")
-        stats = server.stats()
-    assert (last.coverage, last.stopped) == (1.0, "")
-    assert stats.answered == len(stats.billed_by_key) == count
-    assert stats.requests <= count + 8
-    assert bench.outcomes()["hit"] >= half - 8
-    _assert_each_reply_once(bench, count)
 
 
 def test_a_kill_after_a_bad_reply_resumes_with_the_next_attempt(bench: Bench) -> None:

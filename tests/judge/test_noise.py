@@ -57,11 +57,6 @@ def test_the_noise_of_single_samples_is_undefined() -> None:
         assert all(math.isnan(number) for number in (noise.variance, noise.sd, noise.low, noise.high))
 
 
-def test_without_scores_only_the_overall_noise_is_listed() -> None:
-    assert [noise.dimension for noise in pooled(scores(), 0.95)] == [OVERALL]
-    assert medians_and_variances(scores()).height == 0
-
-
 def test_missing_scores_are_left_out_and_nan_makes_the_noise_nan() -> None:
     holes = scores(("a", 0, "clear", 0.2), ("a", 1, "clear", None), ("a", 2, "clear", 0.4))
     assert medians_and_variances(holes).row(0)[2] == 2
@@ -86,34 +81,14 @@ def drawn(repetitions: int, sds: list[float], sizes: list[int], seed: int) -> pl
     ).with_columns(pl.col("dialogue", "dimension").cast(pl.String))
 
 
-@pytest.mark.parametrize("sizes", [[3] * 20, [1, 2, 2, 3, 5, 8], [2]], ids=["equal", "unequal", "one dialogue"])
-@pytest.mark.parametrize("confidence", [0.95, 0.80])
-def test_the_interval_contains_the_known_noise_at_its_nominal_rate(sizes: list[int], confidence: float) -> None:
+@pytest.mark.parametrize("sizes", [[1, 2, 2, 3, 5, 8], [2]], ids=["unequal", "one dialogue"])
+def test_the_interval_contains_the_known_noise_at_its_nominal_rate(sizes: list[int]) -> None:
     """Of n repetitions, the number of hits is binomial(n, confidence): within 3.3 of its standard deviations."""
-    n = 1000
+    n, confidence = 1000, 0.95
     *noises, _ = pooled(drawn(n, [0.04], sizes, seed=5), confidence)
     inside = sum(noise.low <= 0.04 <= noise.high for noise in noises)
     assert len(noises) == n
     assert abs(inside - n * confidence) <= 3.3 * math.sqrt(n * confidence * (1 - confidence))
-
-
-def test_the_pooled_variance_is_unbiased_with_unequal_numbers_of_samples() -> None:
-    """The mean of n pooled variances has standard error sigma^2 sqrt(2 / (df n)); within 3.3 of them."""
-    n, sizes, variance = 2000, [2, 3, 5, 1], 0.04**2
-    *noises, _ = pooled(drawn(n, [0.04], sizes, seed=6), 0.95)
-    error = variance * math.sqrt(2 / (sum(size - 1 for size in sizes) * n))
-    assert abs(sum(noise.variance for noise in noises) / n - variance) <= 3.3 * error
-
-
-def test_the_overall_interval_is_wide_enough_for_correlated_dimensions() -> None:
-    """Seven equal dimensions: counted as seven, a 95 % interval would contain the truth in about half of the draws."""
-    n, inside = 300, 0
-    for seed in range(n):
-        one = drawn(1, [0.04], [3] * 10, seed)
-        together = pl.concat(one.with_columns(dimension=pl.lit(str(number))) for number in range(7))
-        overall = pooled(together, 0.95)[-1]
-        inside += overall.low <= 0.04 <= overall.high
-    assert abs(inside - n * 0.95) <= 3.3 * math.sqrt(n * 0.95 * 0.05)
 
 
 def test_scores_are_read_from_log_lines() -> None:
@@ -122,15 +97,11 @@ def test_scores_are_read_from_log_lines() -> None:
             "dialogue": ["a", "a", "b", "c", "d", "e"],
             "sample": [0, 1, 0, 0, 0, 0],
             "scores": [
-                '{"clear": 0.5, "brief": 1}',
-                '{"clear":2.5e-1,"brief":NaN}',
-                '{"clear": "high"}',
-                "{}",
-                '{"clear": 0.5',
-                None,
+                '{"clear": 0.5, "brief": 1}', '{"clear":2.5e-1,"brief":NaN}', '{"clear": "high"}', "{}",
+                '{"clear": 0.5', None,
             ],
         }
-    )
+    )  # fmt: skip
     found = long_scores(lines)
     assert found.schema == pl.Schema(SCORE_SCHEMA)
     assert found.rows()[:3] == [("a", 0, "clear", 0.5), ("a", 0, "brief", 1.0), ("a", 1, "clear", 0.25)]

@@ -10,15 +10,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, load_spec, misfit, write_ask
+from rc1_lib.judge.prompt import canonical, dialogue_sha256, load_spec, write_ask
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.judge.bench import NUMBERS, PROVIDERS, Bench, dialogue
+from tests.judge.bench import PROVIDERS, Bench, dialogue
 from tests.judge_server import Behaviour, running
 from tests.judge_server.model import Prompt as Received
 from tests.judge_server.model import graded
@@ -109,26 +109,6 @@ def test_no_dialogue_escapes_its_fence(messages: list[dict[str, Any]], sample: i
     assert graded(Behaviour(gullible=True), received, "key") == graded(Behaviour(), received, "key")
 
 
-def _valid(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make a valid dialogue: a role in every message, and a message of the assistant."""
-    return [*({**message, "role": f"r{message['role']}"} for message in messages), dialogue(1)[-1]]
-
-
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(messages=_DIALOGUE.map(_valid))
-@pytest.mark.parametrize("provider", share(PROVIDERS, "openai"))
-def test_random_dialogues_get_the_same_grades_from_a_gullible_server(
-    provider: str, messages: list[dict[str, Any]], bench: Bench, servers: Any
-) -> None:
-    assert misfit(messages) == ""
-    honest, gullible = (
-        bench.score(server, [messages], "judge.samples=1", provider=provider).rows.select(NUMBERS[: len(DIMENSIONS)])
-        for server in servers
-    )
-    assert honest.equals(gullible)
-    assert honest.row(0) != (1.0,) * len(DIMENSIONS)
-
-
 @pytest.fixture(scope="module")
 def servers() -> Any:
     """An honest server and a gullible one. Both without noise, which differs with the address."""
@@ -156,13 +136,6 @@ def test_keys_that_the_judge_does_not_see_do_not_change_the_dialogues_hash() -> 
     assert dialogue_sha256([{"role": "user", "content": None}]) == dialogue_sha256([{"role": "user", "content": ""}])
 
 
-def test_tool_calls_change_the_dialogues_hash() -> None:
-    call = {"id": "call-1", "type": "function", "function": {"name": "calc", "arguments": '{"expression": "1+1"}'}}
-    messages = [{"role": "assistant", "content": None, "tool_calls": [call]}]
-    assert canonical(messages)[0]["tool_calls"] == [{"name": "calc", "arguments": '{"expression": "1+1"}'}]
-    assert dialogue_sha256(messages) != dialogue_sha256([{"role": "assistant", "content": None}])
-
-
 # ---- the instructions ----
 
 
@@ -173,11 +146,6 @@ def test_the_shipped_instructions_define_each_criterion_in_one_sentence() -> Non
     assert all(f"- {name}: {text}" in system for name, text in SPEC.dimensions.items())
     assert not re.search(r"\{[a-z]+\}", system)
     assert SPEC.schema_of_reply["required"] == ["reason", *DIMENSIONS]
-
-
-def test_every_change_of_the_instructions_changes_their_hash() -> None:
-    changed = SPEC.model_copy(update={"instructions": SPEC.instructions + " "})
-    assert SPEC.sha256 != changed.sha256
 
 
 GOOD = {
@@ -191,14 +159,10 @@ GOOD = {
     ("body", "why"),
     [
         (None, "cannot read"),
-        ("{", "not valid YAML"),
         (json.dumps({**GOOD, "spec": "v2"}), "spec is v2, expected v1"),
-        (json.dumps({**GOOD, "dimensions": {}}), "dimensions"),
         (json.dumps({**GOOD, "dimensions": {"reason": "Why it is so good."}}), "rename the dimension"),
-        (json.dumps({**GOOD, "dimensions": {"Bad Name": "Why it is so good."}}), "dimensions"),
+        (json.dumps({**GOOD, "dimensions": {"overall": "Why it is so good."}}), "column"),
         (json.dumps({**GOOD, "instructions": "{dimensions} {opening}"}), "lacks {closing}"),
-        (json.dumps({**GOOD, "more": 1}), "more"),
-        ("[]", "v1.yaml"),
     ],
 )
 def test_invalid_instructions_raise_an_error_that_names_file_and_fault(
@@ -211,9 +175,3 @@ def test_invalid_instructions_raise_an_error_that_names_file_and_fault(
         load_spec(path, "v1")
     assert why in str(caught.value)
     assert "v1.yaml" in str(caught.value)
-
-
-def test_valid_instructions_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "v1.yaml"
-    path.write_text(json.dumps(GOOD))
-    assert load_spec(path, "v1") == JudgeSpec.model_validate(GOOD)

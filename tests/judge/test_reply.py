@@ -29,19 +29,13 @@ DECOY = _reply(answered=1, concise=0)
     "text",
     [
         _reply(),
-        f"\n {_reply()} \n",
         f"```json\n{_reply()}\n```",
-        f"```\n{_reply()}\n```\n",
-        _reply(answered=0.250),
         f"\ufeff{_reply()}",
-        f"```JSON {_reply()}```",
         f"~~~json\n{_reply()}\n~~~",
         f"Here it is: {_reply()}",
         f"{_reply()}\nI hope this helps.",
-        f"Here:\n```json\n{_reply()}\n```\nDone.",
         f"<think>{DECOY}</think>\n{_reply()}",
         f"{DECOY}\n</think>{_reply()}",
-        f"<think>a</think><think>{DECOY}</think>```json\n{_reply()}```",
         f"[THINK]{DECOY}[/THINK]{_reply()}",
         f"<|channel|>analysis<|message|>{DECOY}<|end|><|start|>assistant<|channel|>final<|message|>{_reply()}<|return|>",
     ],
@@ -80,21 +74,10 @@ ASK = Ask("s", "u", {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=100
         (answer(""), "bad_reply", "is empty"),
         (answer(" ", tokens_out=100), "bad_reply", "is empty; set judge.sampling.max_tokens=200"),
         (answer("", thoughts="Let me see"), "unreadable", "thought, and then wrote nothing; set judge.channel=tool"),
-        (answer("", thoughts=f"So {DECOY}"), "unreadable", "thought, and then wrote nothing"),
-        (
-            answer("", thoughts="a", tokens_out=100),
-            "truncated",
-            "took all of its tokens; set judge.sampling.max_tokens=200",
-        ),
+        (answer("", thoughts="a", tokens_out=100), "truncated", "all of its tokens; set judge.sampling.max_tokens=200"),
         (answer(_reply(), "length"), "truncated", "was cut off; set judge.sampling.max_tokens=200"),
         (answer(_reply()[:-5], tokens_out=100), "truncated", "although the provider reports it as complete"),
         (answer(_reply()[:-5]), "bad_reply", "breaks off in the middle"),
-        (
-            answer(f"At first I say {DECOY} but", tokens_out=100),
-            "truncated",
-            "although the provider reports it as complete",
-        ),
-        (answer("So I think", tokens_out=100), "truncated", "although the provider reports it as complete"),
         (answer("<think>hm"), "truncated", "thinking that was cut off; set judge.sampling.max_tokens=200"),
         (answer(_reply(), "unknown", reason="OTHER"), "unreadable", "ended with 'OTHER', which RC1 does not know"),
         (answer("No.", "refusal"), "refused", "declined to grade this dialogue"),
@@ -108,20 +91,11 @@ def test_each_unreadable_reply_has_its_outcome_reason_and_setting(reply: Answer,
     assert why in str(caught.value)
 
 
-def test_a_reply_that_a_server_put_into_the_thoughts_is_read_if_the_text_is_empty() -> None:
-    assert read_answer(answer("", thoughts=_reply()), ASK, NAMES, "schema")["answered"] == 0.25
-
-
 def test_without_max_tokens_no_higher_limit_is_proposed() -> None:
     blank = replace(ASK, sampling=JudgeSampling(temperature=None, top_p=None, max_tokens=None))
     with pytest.raises(BadReplyError) as caught:
         read_answer(answer(_reply(), "length", tokens_out=10**6), blank, NAMES, "schema")
     assert "max_tokens" not in str(caught.value)
-
-
-@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 1e-300, 0.5])
-def test_scores_from_0_to_1_are_accepted_with_the_bounds(value: float) -> None:
-    assert read_scores(_reply(answered=value), NAMES)["answered"] == value
 
 
 @pytest.mark.parametrize(
@@ -130,36 +104,23 @@ def test_scores_from_0_to_1_are_accepted_with_the_bounds(value: float) -> None:
         ("I would give it 0.5 throughout.", "contains no JSON, only words"),
         ("<think>So</think>", "contains only thinking"),
         (f"<think>{_reply()}", "is thinking that was cut off"),
-        (f"<think>a</think>{_reply()}<think>b", "is thinking that was cut off"),
         (_reply()[:-1], "breaks off in the middle"),
-        (_reply()[:20], "breaks off in the middle"),
         (_reply() + _reply(), "is not one JSON object but several"),
         (f"{_reply()}\nor rather\n{_reply(answered=1)}", "is not one JSON object but several"),
-        (f'{{"grades": {_reply()}', "breaks off in the middle"),
         (f'{{"grades": {_reply()}}}', "lacks answered, concise, reason"),
-        (f"```json\n{_reply()}\n```\n```json\n{_reply()}\n```", "is not one JSON object but several"),
         ("[" * 100_000, "contains no JSON, only words"),
         ('{"a":' * 100_000, "is not one JSON object"),
         (f"[{_reply()}]", "is a JSON list"),
-        ("0.5", "is a JSON float"),
-        ("null", "is a JSON NoneType"),
         (_reply(answered="0.5"), 'has answered = "0.5", expected a number'),
         (_reply(answered=True), "has answered = true, expected a number"),
-        (_reply(answered=None), "has answered = null, expected a number"),
-        (_reply(answered=[0.5]), "has answered = [0.5], expected a number"),
         (_reply(answered=1.7), "has answered = 1.7, expected a number from 0 to 1"),
-        (_reply(answered=-0.01), "has answered = -0.01, expected a number from 0 to 1"),
         (_reply(answered=float("nan")), "contains NaN"),
-        (_reply(answered=float("inf")), "contains Infinity"),
         (_reply().replace("0.25", "1e999"), "has answered = inf"),
         (_reply().replace("0.25", "1" * 400), "has answered = 11111111111111111111, expected a number from 0 to 1"),
-        (_reply().replace("0.25", "1" * 5000), "is not one JSON object"),
         (_reply(overall=0.5), "has unknown keys: overall"),
         (_reply(reason=1), "has a reason that is not a string"),
         ('{"answered": 0.25, "concise": 1}', "lacks reason"),
-        ('{"reason": "So.", "concise": 1}', "lacks answered"),
         ('{"reason": "So.", "answered": 0, "concise": 1, "concise": 0}', "has a key twice"),
-        ("{}", "lacks answered, concise, reason"),
     ],
 )
 def test_each_invalid_reply_is_rejected_with_its_reason(text: str, why: str) -> None:

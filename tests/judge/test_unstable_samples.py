@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import UNSTABLE, keep_unstable
@@ -39,12 +38,3 @@ def test_a_dialogue_with_a_missing_score_stays_listed(tmp_path: Path) -> None:
     keep_unstable(place, ["1", "2", "3"], judged({"a": True, "b": True, "c": True}), JUDGE)
     keep_unstable(place, ["1", "2"], judged({"a": None, "b": False}), JUDGE)
     assert listed(tmp_path) == ["a", "c"]
-
-
-@pytest.mark.parametrize("line", ['{"judge": {"provider": "openai", "model": "m"}, "dialogue": ["a"]}', "[]", "{", ""])
-def test_invalid_lines_of_the_list_are_dropped(tmp_path: Path, line: str) -> None:
-    path = tmp_path / UNSTABLE
-    path.parent.mkdir(parents=True)
-    path.write_text(line + "\n")
-    keep_unstable(Workspace(tmp_path), ["1"], judged({"b": True}), JUDGE)
-    assert listed(tmp_path) == ["b"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import polars as pl
 import pytest
 
 from rc1_lib.judge.store import LOG_SCHEMA
-from rc1_lib.judge.usage import UsageFigures, usage_figures
+from rc1_lib.judge.usage import usage_figures
 
 
 def lines(*given: dict[str, Any]) -> pl.DataFrame:
@@ -19,12 +18,6 @@ def lines(*given: dict[str, Any]) -> pl.DataFrame:
 
 def scored(dialogue: str, sample: int, score: float, **changes: Any) -> dict[str, Any]:
     return {"dialogue": dialogue, "sample": sample, "scores": f'{{"answered":{score}}}', **changes}
-
-
-def test_figures_of_an_empty_log_are_none() -> None:
-    found = usage_figures(lines(), 0.05)
-    assert (found.scores, found.calls) == (0, 0)
-    assert {getattr(found, one.name) for one in fields(UsageFigures)[2:]} == {None}
 
 
 def test_each_figure_has_the_right_denominator() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import MADE_UP
-from tests.judge_server.manners import Manner
 
 MODEL = "rc1-test-double-1"
 """The default model version in replies. Every version starts with `rc1-test-double`."""
+
+
+class Manner(StrEnum):
+    """A quirk of a provider."""
+
+    NO_TEMPERATURE = "no_temperature"
+    """400 for `temperature`, as with reasoning models (OpenAI's protocol)."""
 
 
 class FaultKind(StrEnum):
@@ -62,9 +66,8 @@ class Behaviour:
         model: the version in replies; starts with `rc1-test-double`.
         faults: rate of each kind; each request draws its fault by its number.
         rps: hidden limit on requests per second; requests above it get a 429.
-        burst: capacity of that limit's token bucket; default: the tokens of a quarter of a second, at least 1.
         concurrent: hidden limit on requests in work at once; requests above it get a 429.
-        retry_after: `Retry-After` of 429s: seconds, or a string to send unchanged; None sends none.
+        retry_after: seconds of the `Retry-After` of 429s; None sends none.
         api_key: the only key accepted; None accepts any. The 401 for a wrong key repeats it, as careless gateways do.
         idempotent: whether a repeated `Idempotency-Key` gets the stored reply at no cost; it waits for the first
             request if that is still in work.
@@ -73,11 +76,10 @@ class Behaviour:
         usage: whether replies report the tokens used.
         request_ids: whether each reply has its own id, all have the same, or none has one.
         constant_reply: whether every reply has the same text.
-        delay: whether latencies vary, equal the median, or are zero.
+        delay: whether latencies vary, or are zero.
         shift: added to every grade: positive for a judge that became milder, negative for a stricter one.
         shifted: the only dimension that `shift` applies to; None for all.
         manners: quirks of providers.
-        finish: the finish reason in replies; None for the usual one.
     """
 
     seed: int = 0
@@ -86,9 +88,8 @@ class Behaviour:
     model: str = MODEL
     faults: Mapping[FaultKind, float] = field(default_factory=dict)
     rps: float | None = None
-    burst: float | None = None
     concurrent: int | None = None
-    retry_after: float | str | None = None
+    retry_after: float | None = None
     api_key: str | None = None
     idempotent: bool = False
     gullible: bool = False
@@ -96,39 +97,16 @@ class Behaviour:
     usage: bool = True
     request_ids: Literal["fresh", "same", "none"] = "fresh"
     constant_reply: bool = False
-    delay: Literal["lognormal", "constant", "zero"] = "lognormal"
+    delay: Literal["lognormal", "zero"] = "lognormal"
     shift: float = 0.0
     shifted: str | None = None
     manners: tuple[Manner, ...] = ()
-    finish: str | None = None
 
     def __post_init__(self) -> None:
-        """Validate the settings.
-
-        Raises:
-            ConfigError: for a model that could pass for a real one, or numbers out of range.
-        """
-        if not self.model.startswith(MADE_UP):
-            raise ConfigError(
-                f"the test double's model is '{self.model}', expected a name that starts with '{MADE_UP}', so "
-                "that its scores cannot pass for real ones"
-            )
-        rates = list(self.faults.values())
-        if not all(0.0 <= rate <= 1.0 for rate in rates) or math.fsum(rates) > 1.0 + 1e-9:
-            shown = ", ".join(f"{FaultKind(kind).value}={rate:g}" for kind, rate in self.faults.items())
-            raise ConfigError(f"the test double's faults are {shown}; expected rates from 0 to 1 that sum to at most 1")
-        for name, value in (("latency_ms", min(self.latency_ms)), ("noise_sd", self.noise_sd)):
-            if not 0.0 <= value < math.inf:
-                raise ConfigError(f"the test double's {name} is {value:g}, expected a number of at least 0")
-        if not -1.0 <= self.shift <= 1.0:
-            raise ConfigError(f"the test double's shift is {self.shift:g}, expected a number from -1 to 1")
-        for name, limit in (("rps", self.rps), ("concurrent", self.concurrent)):
-            if limit is not None and not 0.0 < limit < math.inf:
-                raise ConfigError(f"the test double's {name} is {limit:g}, expected a number above 0, or none")
-        if self.burst is not None and not 1.0 <= self.burst < math.inf:
-            raise ConfigError(f"the test double's burst is {self.burst:g}, expected at least 1: less admits no request")
+        """Keep made-up scores from passing for real ones."""
+        assert self.model.startswith(MADE_UP)
 
     @property
     def capacity(self) -> float:
-        """Capacity of the token bucket, in requests."""
-        return self.burst if self.burst is not None else max(1.0, (self.rps or 0.0) / 4.0)
+        """Capacity of the token bucket: the requests of a quarter of a second, at least 1."""
+        return max(1.0, (self.rps or 0.0) / 4.0)

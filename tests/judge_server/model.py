@@ -34,15 +34,7 @@ def cut(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A client's request.
-
-    Attributes:
-        system: the instructions.
-        messages: the texts of all other messages, in order.
-        dimensions: the dimensions that the request's schema names; None without a schema.
-        max_tokens: limit of the reply; None without one.
-        by_tool: whether the reply should be a tool call.
-    """
+    """A client's request; None where it has no schema or no limit."""
 
     system: str
     messages: tuple[str, ...]
@@ -84,8 +76,6 @@ class Reply:
     finish: Literal["stop", "length", "refusal"]
     tokens_in: int
     prompt_blocked: bool = False
-    decoy: str = ""
-    """Thinking that some quirks put before the reply."""
 
     @property
     def tokens_thought(self) -> int:
@@ -119,19 +109,11 @@ def latency_s(behaviour: Behaviour, number: int) -> float:
     median, sigma = behaviour.latency_ms
     if behaviour.delay == "zero" or median == 0.0:
         return 0.0
-    if behaviour.delay == "constant":
-        return median / 1000.0
     return Random(f"latency\n{behaviour.seed}\n{number}").lognormvariate(math.log(median / 1000.0), sigma)
 
 
 def graded(behaviour: Behaviour, prompt: Prompt, draw: str) -> Graded:
-    """Grade the fenced part of the prompt; a gullible judge obeys orders outside it.
-
-    Args:
-        behaviour: gives seed, noise and character.
-        prompt: the request.
-        draw: seeds the noise: the same text gets the same noise.
-    """
+    """Grade the fenced part of the prompt; a gullible judge obeys orders outside it. `draw` seeds the noise."""
     inside = [found["dialogue"].strip() for text in prompt.messages for found in _FENCED.finditer(text)]
     dialogue = "\n".join(inside or prompt.messages)
     outside = "\n".join([prompt.system, *(_FENCED.sub("", text) for text in prompt.messages)])
@@ -154,15 +136,7 @@ def _grade(behaviour: Behaviour, dialogue: str, draw: str, dimension: str) -> fl
 
 
 def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKind | None, turn: int) -> Reply:
-    """Return the model's reply, spoilt by the fault if it is one of the model's.
-
-    Args:
-        behaviour: says whether the model thinks aloud.
-        prompt: the request.
-        graded: the grades.
-        fault: the fault, or None.
-        turn: number of earlier requests of this protocol with the same fault.
-    """
+    """Return the model's reply, spoilt by the fault if it is one of the model's; `turn` requests had it before."""
     if fault is FaultKind.REFUSAL:
         return Reply("", "", "refusal", prompt.tokens, prompt_blocked=turn % 2 == 1)
     thoughts = graded.thoughts if behaviour.thinking else ""
@@ -176,7 +150,7 @@ def replied(behaviour: Behaviour, prompt: Prompt, graded: Graded, fault: FaultKi
     if fault is FaultKind.TRUNCATED:
         most = min(most, tokens(thoughts) + tokens(text) // 2)
     if most >= whole:
-        return Reply(text, thoughts, "stop", prompt.tokens, decoy=graded.thoughts)
+        return Reply(text, thoughts, "stop", prompt.tokens)
     thoughts = cut(thoughts, most)
     return Reply(cut(text, most - tokens(thoughts)), thoughts, "length", prompt.tokens)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import secrets
 import socket
 import struct
@@ -13,8 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -23,9 +21,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from rc1_lib.errors import RC1Error
 from tests.judge_server.behaviour import Behaviour, FaultKind
-from tests.judge_server.manners import Manner, wait_of
 from tests.judge_server.model import Prompt, Reply, fault_of, graded, latency_s, replied
 from tests.judge_server.wires import BadRequestError, Gemini, Marks, OpenAI, Wire
 
@@ -45,17 +41,9 @@ _LIMITED = "Rate limit reached: the test double accepts no more requests now. Pl
 class Stats:
     """A snapshot of the server's counters.
 
-    Attributes:
-        requests: requests for a reply, however they ended.
-        by_kind: requests decided so far by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`,
-            `unauthorized`, `bad_request` or `replayed`.
-        answered: replies that the model produced; each is billed even if the client has left.
-        billed_by_key: how often each idempotency key was billed.
-        attempt_ids: every `X-Client-Request-Id`, in order of arrival.
-        open_connections: connections open now.
-        peak_concurrent: most requests in work at once so far.
-        tokens_in: tokens read in billed replies.
-        tokens_out: tokens written in billed replies, thoughts included.
+    `by_kind` counts requests by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`, `unauthorized`,
+    `bad_request` or `replayed`. An answered request is billed even if the client has left; `attempt_ids` come in the
+    order of arrival.
     """
 
     requests: int
@@ -64,7 +52,6 @@ class Stats:
     billed_by_key: Mapping[str, int]
     attempt_ids: tuple[str, ...]
     open_connections: int
-    peak_concurrent: int
     tokens_in: int
     tokens_out: int
 
@@ -78,13 +65,7 @@ class TokenBucket:
         self._at = 0.0
 
     def take(self, rate: float | None, capacity: float, now: float) -> bool:
-        """Take one token; return whether there was one.
-
-        Args:
-            rate: tokens per second; None means no limit.
-            capacity: most tokens in the bucket.
-            now: seconds of a clock that never goes back.
-        """
+        """Take one of at most `capacity` tokens, which come at `rate` a second; return whether there was one."""
         if rate is None:
             self._level = None
             return True
@@ -102,7 +83,7 @@ class _Judge:
         self.connections: dict[tuple[str, int], asyncio.Transport] = {}
         """Open connections by client address."""
         self._bucket = TokenBucket()
-        self._in_work = self._peak = 0
+        self._in_work = 0
         self._requests = self._answered = self._tokens_in = self._tokens_out = 0
         self._by_kind, self._billed = Counter[str](), Counter[str]()
         self._turns = Counter[tuple[str, str]]()
@@ -113,7 +94,7 @@ class _Judge:
     def stats(self) -> Stats:
         return Stats(
             self._requests, dict(self._by_kind), self._answered, dict(self._billed), tuple(self._attempts),
-            len(self.connections), self._peak, self._tokens_in, self._tokens_out,
+            len(self.connections), self._tokens_in, self._tokens_out,
         )  # fmt: skip
 
     async def generate(self, request: Request, wire: Wire) -> Response:
@@ -166,7 +147,6 @@ class _Judge:
 
     def enter(self) -> None:
         self._in_work += 1
-        self._peak = max(self._peak, self._in_work)
 
     def leave(self) -> None:
         self._in_work -= 1
@@ -240,24 +220,15 @@ class _Work:
     def _marks(self) -> Marks:
         ids = {"fresh": secrets.token_hex(12), "same": "rc1testdouble", "none": None}
         behaviour = self.behaviour
-        turn = "-b" if Manner.MODELS_IN_TURN in behaviour.manners and self.number % 2 else ""
-        return Marks(
-            f"{behaviour.model}{turn}", ids[behaviour.request_ids], behaviour.usage,
-            (*behaviour.manners, *([Manner.TOOL_CALL] if self.prompt.by_tool else [])), behaviour.finish,
-        )  # fmt: skip
+        return Marks(behaviour.model, ids[behaviour.request_ids], behaviour.usage, self.prompt.by_tool)
 
     def _too_many(self, kind: str) -> Response:
         wait = self.behaviour.retry_after
         if kind == FaultKind.RATE_LIMIT_RETRY_AFTER and wait is None:
             wait = 1.0
-        if wait is None or isinstance(wait, str):
-            response = self.wire.error(429, _LIMITED, seconds(wait))
-            if wait is not None:
-                response.headers["Retry-After"] = wait
-            return response
-        headers = wait_of(self.behaviour.manners, wait)
-        response = self.wire.error(429, _LIMITED, wait if "Retry-After" in headers else None)
-        response.headers.update(headers)
+        response = self.wire.error(429, _LIMITED, wait)
+        if wait is not None:
+            response.headers["Retry-After"] = f"{wait:.15g}"
         return response
 
     async def _dripping(self) -> AsyncIterator[bytes]:
@@ -298,11 +269,7 @@ class _Work:
 
 
 class JudgeServer:
-    """A running test double.
-
-    Attributes:
-        port: its port on 127.0.0.1.
-    """
+    """A running test double."""
 
     def __init__(self, judge: _Judge, port: int) -> None:
         self._judge = judge
@@ -333,21 +300,10 @@ class JudgeServer:
 
 
 @contextmanager
-def running(behaviour: Behaviour | None = None, *, port: int = 0) -> Iterator[JudgeServer]:
-    """Serve in a separate thread while the block runs.
-
-    Args:
-        behaviour: its settings; default: a well-behaved judge.
-        port: where to listen; 0 takes a free port.
-
-    Raises:
-        RC1Error: if the port cannot be used.
-    """
+def running(behaviour: Behaviour | None = None) -> Iterator[JudgeServer]:
+    """Serve in a separate thread, on a free port, while the block runs; by default a well-behaved judge."""
     judge = _Judge(behaviour or Behaviour())
-    try:
-        listener = socket.create_server((HOST, port), backlog=1024)
-    except OSError as error:
-        raise RC1Error(f"port {port} on {HOST} cannot be used ({error}); choose another port, or 0") from None
+    listener = socket.create_server((HOST, 0), backlog=1024)
     loop = asyncio.new_event_loop()
     config = uvicorn.Config(
         _app(judge), http=_protocol(judge), ws="none", lifespan="off", log_config=None, log_level="critical",
@@ -386,16 +342,6 @@ def _app(judge: _Judge) -> FastAPI:
     async def gemini(request: Request) -> Response:
         return await judge.generate(request, _GEMINI)
 
-    @app.get("/{version}/models")
-    async def models(version: str, request: Request) -> Response:
-        # Both protocols have a list at /v1/models; Google's clients identify themselves by a header.
-        google = version != "v1" or "x-goog-api-client" in request.headers
-        return (_GEMINI if google else _OPENAI).models(judge.behaviour.model)
-
-    @app.get("/stats")
-    async def stats() -> Response:
-        return JSONResponse(asdict(judge.stats()))
-
     return app
 
 
@@ -429,17 +375,3 @@ def _json_object(body: bytes) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise BadRequestError("the body is not a JSON object")
     return found
-
-
-def seconds(retry_after: float | str | None) -> float | None:
-    """Convert a `Retry-After` value to seconds from now; None if it is absent or invalid."""
-    if retry_after is None:
-        return None
-    try:
-        wait = float(retry_after)
-    except ValueError:
-        try:
-            wait = parsedate_to_datetime(str(retry_after)).timestamp() - time.time()
-        except ValueError:
-            return None
-    return max(0.0, wait) if math.isfinite(wait) else None

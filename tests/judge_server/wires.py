@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
-from tests.judge_server.manners import Manner, message_of, tool_asked, unfit
+from tests.judge_server.behaviour import Manner
 from tests.judge_server.model import REFUSED, Prompt, Reply
 
 FINGERPRINT = "rc1-test-double"
@@ -27,11 +26,7 @@ _STATUS = {
 
 
 class BadRequestError(Exception):
-    """A request that breaks the protocol, or asks for something that the test double does not support.
-
-    Attributes:
-        parameter: the parameter at fault, if known.
-    """
+    """A request that breaks the protocol, or asks for something that the test double does not support."""
 
     def __init__(self, message: str, parameter: str | None = None) -> None:
         super().__init__(message)
@@ -40,58 +35,12 @@ class BadRequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """A response's metadata: model version, reply id (None: no id), whether it reports usage, and the server's quirks.
-
-    `finish` is the finish reason; None means the usual one.
-    """
+    """A response's metadata: model version, reply id (None: no id), whether it reports usage, or is a tool call."""
 
     model: str
     reply_id: str | None
     usage: bool
-    manners: tuple[Manner, ...] = ()
-    finish: str | None = None
-
-
-class Wire(Protocol):
-    """The server's side of a protocol."""
-
-    name: str
-
-    def key(self, request: Request) -> str:
-        """Return the API key of a request; empty without one."""
-        ...
-
-    def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
-        """Parse a request.
-
-        Raises:
-            BadRequestError: if it is invalid.
-        """
-        ...
-
-    def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
-        """Return a response with a reply."""
-        ...
-
-    def empty(self, marks: Marks) -> JSONResponse:
-        """Return a response without a reply."""
-        ...
-
-    def error(
-        self,
-        status: int,
-        message: str,
-        wait: float | None = None,
-        *,
-        code: str | None = None,
-        parameter: str | None = None,
-    ) -> JSONResponse:
-        """Return an error. `wait` (seconds), `code` and `parameter` are included if the protocol's body has a field."""
-        ...
-
-    def models(self, model: str) -> JSONResponse:
-        """Return the list of models."""
-        ...
+    by_tool: bool = False
 
 
 class OpenAI:
@@ -111,9 +60,14 @@ class OpenAI:
         if body.get("stream") or body.get("n", 1) != 1:
             raise BadRequestError("the test double neither streams nor gives more than one choice")
         texts = [(item.get("role") in ("system", "developer"), _content(item.get("content"))) for item in messages]
-        if (refused := unfit(manners, body)) is not None:
-            raise BadRequestError(refused[1], refused[0] or None)
-        tool = tool_asked(body)
+        if Manner.NO_TEMPERATURE in manners and "temperature" in body:
+            raise BadRequestError(
+                "Unsupported value: 'temperature' does not support it with this model.", "temperature"
+            )
+        tool = None
+        match body.get("tools"):
+            case [{"function": {"parameters": dict() as schema}}, *_]:
+                tool = schema
         asked_format = body.get("response_format")
         wrapped = asked_format.get("json_schema") if isinstance(asked_format, dict) else None
         return Prompt(
@@ -126,11 +80,16 @@ class OpenAI:
 
     def reply(self, reply: Reply, marks: Marks) -> JSONResponse:
         """Return a chat completion with one choice; a blocked prompt shows only in `finish_reason`."""
-        message = message_of(marks.manners, reply.text, reply.thoughts, reply.decoy)
+        message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None}
+        if reply.thoughts:
+            message |= {"content": f"<think>\n{reply.thoughts}\n</think>\n\n{reply.text}"}
+            message |= {"reasoning_content": reply.thoughts}
+        if marks.by_tool:
+            call = {"id": "call_1", "type": "function", "function": {"name": "grades", "arguments": reply.text}}
+            message |= {"content": None, "tool_calls": [call]}
         if reply.finish == "refusal":
             message |= {"content": None, "refusal": None if reply.prompt_blocked else REFUSED}
-        usual = "content_filter" if reply.prompt_blocked else "length" if reply.finish == "length" else "stop"
-        finish = marks.finish or usual
+        finish = "content_filter" if reply.prompt_blocked else "length" if reply.finish == "length" else "stop"
         body = _completion([{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}], marks)
         if marks.usage:
             body["usage"] = {
@@ -146,23 +105,13 @@ class OpenAI:
         return JSONResponse(_completion([], marks))
 
     def error(
-        self,
-        status: int,
-        message: str,
-        wait: float | None = None,
-        *,
-        code: str | None = None,
+        self, status: int, message: str, wait: float | None = None, *, code: str | None = None,
         parameter: str | None = None,
-    ) -> JSONResponse:
+    ) -> JSONResponse:  # fmt: skip
         """Return `{"error": {...}}`; how long to wait is only in the header."""
         code = code or {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
         kind = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
         return JSONResponse({"error": {"message": message, "type": kind, "param": parameter, "code": code}}, status)
-
-    def models(self, model: str) -> JSONResponse:
-        """Return the list of `GET /v1/models`."""
-        entry = {"id": model, "object": "model", "created": int(time.time()), "owned_by": FINGERPRINT}
-        return JSONResponse({"object": "list", "data": [entry]})
 
 
 class Gemini:
@@ -204,10 +153,10 @@ class Gemini:
         else:
             thought = [{"text": reply.thoughts, "thought": True}] if reply.thoughts else []
             part: dict[str, Any] = {"text": reply.text}
-            if Manner.TOOL_CALL in marks.manners:
+            if marks.by_tool:
                 part = {"functionCall": {"name": "grades", "args": json.loads(reply.text)}}
             content = {"role": "model", "parts": [*thought, part]}
-            finish = marks.finish or ("MAX_TOKENS" if reply.finish == "length" else "STOP")
+            finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
             body["candidates"] = [{"index": 0, "content": content, "finishReason": finish}]
         if marks.usage:
             body["usageMetadata"] = _usage(reply)
@@ -218,14 +167,9 @@ class Gemini:
         return JSONResponse({"candidates": []} | _marked(marks))
 
     def error(
-        self,
-        status: int,
-        message: str,
-        wait: float | None = None,
-        *,
-        code: str | None = None,
+        self, status: int, message: str, wait: float | None = None, *, code: str | None = None,
         parameter: str | None = None,
-    ) -> JSONResponse:
+    ) -> JSONResponse:  # fmt: skip
         """Return `{"error": {...}}`, with `RetryInfo` if `wait` is given."""
         error: dict[str, Any] = {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}
         del code, parameter  # Google's errors have them only in the message
@@ -234,17 +178,16 @@ class Gemini:
             error["details"] = [info]
         return JSONResponse({"error": error}, status)
 
-    def models(self, model: str) -> JSONResponse:
-        """Return the list of `GET /v1beta/models`."""
-        entry = {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": ["generateContent"]}
-        return JSONResponse({"models": [entry]})
+
+Wire = OpenAI | Gemini
+"""The server's side of a protocol."""
 
 
 def _completion(choices: list[dict[str, Any]], marks: Marks) -> dict[str, Any]:
     return {
         **({"id": f"chatcmpl-{marks.reply_id}"} if marks.reply_id else {}),
         "object": "chat.completion",
-        "created": int(time.time()),
+        "created": 1_700_000_000,
         "model": marks.model,
         "choices": choices,
         "system_fingerprint": FINGERPRINT,

@@ -82,9 +82,7 @@ def test_a_copy_of_a_dialogue_is_the_same_dialogue_and_has_the_first_ones_group(
     ("row", "error"),
     [
         ({"label": "so-so", "messages": SAID}, r"line 1: 'label' is 'so-so', expected good, bad or nothing"),
-        ({"label": True, "messages": SAID}, r"line 1: 'label' is True, expected good, bad"),
         ({"label": "good"}, r"line 1: 'messages'"),
-        ({"label": "good", "messages": "2 + 2?"}, r"line 1: 'messages' is not JSON"),
         ({"label": "", "messages": SAID}, r"no row has a label; write good or bad"),
     ],
 )
@@ -99,9 +97,7 @@ def test_a_faulty_line_is_named(row: dict[str, Any], error: str, tmp_path: Path)
     ("name", "content", "error"),
     [
         ("people.txt", "good", "found the file type '.txt', expected .jsonl or .csv"),
-        ("people.csv", "", "line 1: found no column label, messages"),
         ("people.csv", "label;messages\ngood;[]\n", "found no column label, messages between semicolons; .* commas"),
-        ("people.csv", "label\tmessages\ngood\t[]\n", "found no column label, messages between tabs; .* commas"),
         ("people.csv", 'label,messages\ngood,"[]\n', "is not a valid table"),
         ("people.csv", "label,messages\ngood\n", "line 2: 'messages'"),
     ],

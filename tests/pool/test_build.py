@@ -17,7 +17,7 @@ from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import plan_pool
 from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
-from rc1_lib.pool.teacher import CUE_RATE, ask_chance
+from rc1_lib.pool.teacher import ask_chance
 from rc1_lib.records import Passage, Question, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
@@ -41,7 +41,7 @@ def test_pool_bytes_depend_on_the_seed_and_not_on_the_workers(built: Run, tmp_pa
         assert sha256_file(built.workspace.path(relative)) == sha256_file(again.workspace.path(relative))
 
 
-@pytest.mark.parametrize(("task", "questions"), [("strategyqa", 2061), ("strategyqa", 1300), ("gsm8k", 6907)])
+@pytest.mark.parametrize(("task", "questions"), [("strategyqa", 1300), ("gsm8k", 6907)])
 def test_published_questions_are_enough_for_the_published_pool(task: Task, questions: int) -> None:
     """All published questions less those held out and a few near duplicates; 1,300 is for a smaller split."""
     config = open_run(workspace=PROJECT_ROOT, profile="prod").config
@@ -50,14 +50,6 @@ def test_published_questions_are_enough_for_the_published_pool(task: Task, quest
     asked = [Question(f"{task}/{at}", task, task, "en", "Why?", (), (), (), "x") for at in range(questions - held - 15)]
     alone = config.model_copy(update={"datasets": {task: 1.0}, "pool": config.pool.model_copy(update={"n": rows})})
     assert len(plan_pool(alone, asked)) == rows
-
-
-def test_different_seed_gives_a_different_pool(built: Run, tmp_path: Path) -> None:
-    other = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=50", "pool.seed=7"])
-    build_seed(other, ("pool",))
-    assert not set(read_rows(tmp_path / other.config.pool.path)["question"]) & set(
-        read_rows(built.workspace.path(built.config.pool.path))["question"]
-    )
 
 
 def test_pool_excludes_the_questions_of_a_hold_out_file(built: Run, tmp_path: Path) -> None:
@@ -81,13 +73,6 @@ def test_pool_excludes_the_questions_of_a_hold_out_file(built: Run, tmp_path: Pa
     assert POOL.state(excluding) is FileState.STALE
 
 
-def test_shadow_set_does_not_depend_on_the_pool_size(built: Run, tmp_path: Path) -> None:
-    smaller = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300"])
-    build_seed(smaller, ("shadow",))
-    ids = [read_rows(run.workspace.path(run.config.shadow.path))["source_id"].to_list() for run in (built, smaller)]
-    assert ids[0] == ids[1]
-
-
 def test_pool_and_shadow_share_no_question(evidence: Evidence) -> None:
     keys = [set(evidence.rows(name).select("source", "source_id").rows()) for name in ("pool", "shadow")]
     assert not keys[0] & keys[1]
@@ -103,19 +88,6 @@ def test_shadow_set_is_stratified_and_its_manifest_lists_every_row(built: Run, e
 def test_counts_by_task_are_exact(rows: pl.DataFrame, built: Run) -> None:
     counts = dict(rows.group_by("task").len().iter_rows())
     assert counts == dict(apportion(built.config.pool.n, built.config.datasets))
-
-
-def test_no_dialogue_exceeds_the_limits(rows: pl.DataFrame, built: Run) -> None:
-    texts = with_texts(rows)
-    assert texts["turns"].max() <= built.config.pool.max_turns
-    assert texts["tool_hops"].max() <= built.config.pool.max_tool_hops
-
-
-def test_every_tool_call_is_answered_by_its_own_tool_message(rows: pl.DataFrame) -> None:
-    for messages in rows["messages"].to_list():
-        asked = [call["id"] for message in messages for call in message["tool_calls"] or []]
-        answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
-        assert asked == answered
 
 
 def test_every_calculation_in_the_pool_is_true(rows: pl.DataFrame) -> None:
@@ -166,13 +138,6 @@ def test_scripted_expert_asks_at_the_configured_rate_and_by_wording_not_need(row
     assert abs(by_need[True] - by_need[False]) < 0.1
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.3])
-def test_ask_probability_averages_to_the_rate(rate: float) -> None:
-    cues = {True: CUE_RATE, False: 1 - CUE_RATE}
-    average = sum(share * ask_chance(rate, TEACHER, cue=cue, needs=False) for cue, share in cues.items())
-    assert average == pytest.approx(rate)
-
-
 def test_need_pull_scales_the_ask_probability_up_to_one() -> None:
     noticing = TEACHER.model_copy(update={"need_pull": 1.5})
     for cue in (True, False):
@@ -204,8 +169,3 @@ def test_pages_of_held_out_questions_are_not_used_as_distractors() -> None:
 def test_embedded_questions_neither_lend_nor_borrow_pages() -> None:
     own, other = asked_about(0, "embedded"), asked_about(1, "hotpotqa")
     assert lend_pages([own, other], {"hotpotqa": [own, other]}, 1) == [own, other]
-
-
-def test_pool_has_both_languages_and_all_tasks(rows: pl.DataFrame, built: Run) -> None:
-    assert set(rows["lang"]) == {"en", "zh"}
-    assert set(rows["task"]) == set(built.config.datasets)

@@ -40,21 +40,6 @@ def test_distinct_n_divides_distinct_ngrams_by_all_ngrams() -> None:
     assert distinct_n(series("a b a b"), 1) == 0.5
 
 
-def test_ngrams_never_cross_rows() -> None:
-    # "b c" would span two rows
-    assert distinct_n(series("a b", "c d", "a b"), 2) == pytest.approx(2 / 3)
-
-
-def test_empty_and_missing_rows_change_nothing() -> None:
-    texts = pl.Series("text", ["a b a b", None, "", "…", "c"], dtype=pl.String)
-    assert distinct_n(texts, 2) == pytest.approx(2 / 3)
-
-
-def test_case_does_not_matter_and_han_characters_are_words() -> None:
-    assert distinct_n(series("Go GO go"), 1) == pytest.approx(1 / 3)
-    assert distinct_n(series("好好学"), 2) == 1.0
-
-
 @given(corpora, st.integers(1, 3))
 def test_distinct_agrees_with_a_plain_count(texts: pl.Series, n: int) -> None:
     grams = [tuple(words[i : i + n]) for text in texts for words in [tokenize(text)] for i in range(len(words) - n + 1)]
@@ -78,61 +63,16 @@ def test_windows_have_a_fixed_size_and_the_remainder_is_dropped() -> None:
     assert found.p10 == pytest.approx(2 / 3 + 0.1 / 3)
 
 
-def test_corpus_shorter_than_a_window_is_one_window() -> None:
-    texts = series("a b a b")
-    found = windowed_distinct(texts, 2, window_bigrams=1000)
-    assert (found.windows, found.mean, found.minimum) == (1, distinct_n(texts, 2), distinct_n(texts, 2))
-
-
-@given(corpora, st.integers(1, 10), st.integers(0, 5))
-def test_windowed_values_are_ordered_and_reproducible(texts: pl.Series, window: int, seed: int) -> None:
-    found = windowed_distinct(texts, 2, window, seed)
-    assert 0 < found.minimum <= found.p10 + 1e-12
-    assert found.minimum <= found.mean <= 1
-    assert found == windowed_distinct(texts, 2, window, seed)
-
-
-def test_windowed_value_is_stable_in_size_and_the_raw_value_falls() -> None:
-    rng = np.random.default_rng(7)
-    rows = [" ".join(f"w{word}" for word in rng.integers(0, 200, 30)) for _ in range(3000)]
-    small, large = series(*rows[:150]), series(*rows)
-    assert distinct_n(large, 2) < 0.75 * distinct_n(small, 2)
-    small_windows, large_windows = (windowed_distinct(texts, 2, 1000, 1).mean for texts in (small, large))
-    assert large_windows == pytest.approx(small_windows, abs=0.01)
-
-
 def test_zipf_slope_of_an_exact_power_law_is_its_exponent() -> None:
     # frequencies 3600 / rank^2 over ranks 1..6: 3600 900 400 225 144 100
     words = [f"w{rank}" for rank in range(1, 7) for _ in range(3600 // rank**2)]
     assert zipf_slope(series(" ".join(words))) == pytest.approx(-2.0)
 
 
-def test_zipf_slope_of_equally_frequent_words_is_flat() -> None:
-    assert zipf_slope(series("a b c", "c b a")) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_zipf_slope_reads_only_the_first_ranks() -> None:
-    words = ["a"] * 8 + ["b"] * 4 + ["c"] * 4 + ["d"]
-    assert zipf_slope(series(" ".join(words)), ranks=2) == pytest.approx(-1.0)
-
-
 def test_kl_matches_hand_value() -> None:
     # words: ours a a b, theirs a b b, alpha 1, two kinds: p = 3/5 2/5, q = 2/5 3/5
     expected = 3 / 5 * math.log(3 / 2) + 2 / 5 * math.log(2 / 3)
     assert kl_divergence(series("a a b"), series("a b b"), n=1, alpha=1.0) == pytest.approx(expected)
-
-
-def test_kl_smooths_ngrams_that_the_reference_lacks() -> None:
-    # ours a, theirs b: p = (1+x)/(1+2x), x/(1+2x), and q is p reversed
-    alpha = 0.5
-    p = (1 + alpha) / (1 + 2 * alpha)
-    expected = p * math.log(p / (1 - p)) + (1 - p) * math.log((1 - p) / p)
-    assert kl_divergence(series("a"), series("b"), n=1, alpha=alpha) == pytest.approx(expected)
-
-
-def test_less_smoothing_gives_a_larger_kl_for_disjoint_texts() -> None:
-    values = [kl_divergence(series("a b c"), series("d e f"), n=2, alpha=alpha) for alpha in (10, 1, 0.1, 0.01)]
-    assert values == sorted(values)
 
 
 @given(corpora, corpora, st.sampled_from([0.01, 0.5, 1.0]))
@@ -143,12 +83,6 @@ def test_divergences_are_never_negative_and_js_is_symmetric_and_bounded(
     js = js_divergence(ours, theirs)
     assert 0 <= js <= math.log(2)
     assert js == pytest.approx(js_divergence(theirs, ours))
-
-
-@given(corpora)
-def test_divergences_of_reordered_texts_are_zero(texts: pl.Series) -> None:
-    assert kl_divergence(texts, texts.reverse()) == 0
-    assert js_divergence(texts, texts.reverse()) == 0
 
 
 @given(corpora, corpora)
@@ -166,27 +100,13 @@ def test_kl_agrees_with_a_plain_count(ours: pl.Series, theirs: pl.Series) -> Non
     assert kl_divergence(ours, theirs, alpha=0.5) == pytest.approx(expected, abs=1e-9)
 
 
-def test_js_of_disjoint_texts_is_ln_2() -> None:
-    assert js_divergence(series("a b c"), series("d e f")) == pytest.approx(math.log(2))
-
-
 def test_texts_too_short_to_measure_are_rejected() -> None:
     with pytest.raises(RowError, match=r"^distinct-2: .* 2 texts"):
         distinct_n(series("a", "b"), 2)
     with pytest.raises(RowError, match=r"^3-grams: .*reference"):
         kl_divergence(series("a b c"), series("a b"))
-    with pytest.raises(RowError, match=r"^3-grams: .* 3 words"):
-        js_divergence(series("a b"), series("a b c"))
     with pytest.raises(RowError, match=r"^Zipf's slope: .*one"):
         zipf_slope(series("a a a"))
-    with pytest.raises(RowError, match=r"^distinct-1: .* 0 texts"):
-        distinct_n(pl.Series("text", [], dtype=pl.String), 1)
-
-
-@pytest.mark.parametrize("alpha", [0.0, -1.0])
-def test_smoothing_must_be_positive(alpha: float) -> None:
-    with pytest.raises(ValueError, match="above 0"):
-        kl_divergence(series("a b c"), series("a b c"), alpha=alpha)
 
 
 def test_real_questions_have_the_documented_raw_and_windowed_values() -> None:

@@ -12,7 +12,7 @@ from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.difficulty.features import measure
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.derived import PARTS as DERIVED
-from rc1_lib.pool.derived import TAKES, Part
+from rc1_lib.pool.derived import Part
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.pool.takes import by_prompt, prompt_id
@@ -21,8 +21,7 @@ from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.run import Run, open_run
 from rc1_lib.sources import load_questions
-from rc1_lib.task_specs import is_right
-from rc1_lib.workspace.artifacts import FileState, read_manifest
+from rc1_lib.workspace.artifacts import FileState
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL
 
@@ -81,35 +80,6 @@ def test_scripted_expert_acts_differently_in_each_take(built: Run, takes: pl.Dat
     assert (per_prompt["asks"] > 1).sum() > 0.3 * per_prompt.height
 
 
-def test_takes_ask_at_the_configured_rate_and_by_wording(built: Run, takes: pl.DataFrame) -> None:
-    later = takes.filter(~pl.col("id").str.ends_with("/take-0"))
-    rate, chance = later["asked"].mean(), built.config.pool.clarify_rate
-    assert isinstance(rate, float)
-    assert abs(rate - chance) < 4 * (chance * (1 - chance) / later.height) ** 0.5
-    by_cue = dict(later.group_by("cue").agg(pl.col("asked").mean()).iter_rows())
-    assert by_cue[True] > 3 * by_cue[False]
-
-
-def test_outcome_fields_of_takes_are_true(takes: pl.DataFrame) -> None:
-    for row in takes.iter_rows(named=True):
-        right = is_right(row["task"], row["final"], row["answer"], row["aliases"])
-        obtained = row["asked"] > 0 or not row["needs_clarification"]
-        assert (row["solved"], row["lucky"]) == (right and obtained, right and not obtained)
-        assert row["messages"][-1]["content"].endswith(row["final"])
-
-
-def test_takes_stay_within_the_limits_and_omitted_ones_are_counted(built: Run, takes: pl.DataFrame) -> None:
-    texts = with_texts(takes)
-    assert texts["turns"].max() == built.config.pool.max_turns
-    assert texts["tool_hops"].max() in range(7, built.config.pool.max_tool_hops + 1)
-    manifest = read_manifest(built.workspace, TAKES_PATH) or {}
-    report = manifest["report"]
-    assert manifest["rows"] == takes.height == sum(report["rows"].values())
-    assert report["prompts"] == built.config.shadow.n
-    left_out = report["takes_left_out_beyond_max_turns"]
-    assert takes.height + left_out == built.config.shadow.n * built.config.ablation.takes
-
-
 def test_takes_have_the_bucket_of_their_shadow_row(built: Run, shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
     measured = measure(takes.drop("shadow_id"), built.config.difficulty).select("id", "bucket")
     assert measured["bucket"].null_count() == 0
@@ -141,24 +111,6 @@ def test_changed_number_of_takes_makes_only_takes_stale(fresh_copy: Callable[...
     assert before == [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
     two = run.workspace.path(TAKES_PATH).read_bytes().splitlines()
     assert two == [line for line in four if b'/take-0"' in line[:60] or b'/take-1"' in line[:60]]
-
-
-def test_altered_and_missing_takes_are_detected_and_rebuilt(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy()
-    path = run.workspace.path(TAKES_PATH)
-    whole = path.read_bytes()
-    assert states(run) == (FileState.FRESH,) * 3
-    path.write_bytes(whole + b"\n")
-    assert TAKES.state(run) is FileState.ALTERED
-    path.unlink()
-    assert states(run) == (FileState.FRESH, FileState.MISSING, FileState.FRESH)
-    assert set(build_seed(run, ("takes",))) == {"takes"}
-    assert path.read_bytes() == whole
-    assert states(run) == (FileState.FRESH,) * 3
-
-
-def test_different_pool_seed_makes_all_parts_stale(fresh_copy: Callable[..., Run]) -> None:
-    assert states(fresh_copy("pool.seed=7")) == (FileState.STALE,) * 3
 
 
 def test_finished_dialogue_has_itself_as_its_only_take(built: Run, tmp_path: Path) -> None:

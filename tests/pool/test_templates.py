@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import TemplateError
-from rc1_lib.pool.diversity_report import diversity_report, pack_texts
-from rc1_lib.pool.templates import Pack, load_pack, pieces
+from rc1_lib.pool.diversity_report import pack_texts
+from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.task_specs import template_kinds
 from rc1_lib.workspace.artifacts import sha256_tree
 
@@ -72,28 +72,12 @@ def test_missing_kind_is_an_error_that_lists_the_existing_ones(pack: Pack) -> No
         pack.select("maths", "zh")
 
 
-def test_counts_cover_every_kind_of_every_language(pack: Pack) -> None:
-    none = dict.fromkeys(template_kinds(), 0)
-    assert {"maths", "multihop", "clarification"} <= set(none)
-    assert pack.counts() == {"en": {**none, "maths": 2}, "zh": {**none, "multihop": 1}}
-
-
-def test_steps_are_grouped_by_tool(pack: Pack) -> None:
-    steps = pack.select("maths", "en")[0].steps
-    assert dict(steps) == {"wiki": ("", "Open {title} now."), "calc": ("", "Do {expression}.")}
-
-
 def test_literals_are_the_texts_between_slots_longest_first(pack: Pack) -> None:
     literals = pack.literals("en")
     assert literals[0] == "You count apples well."
     assert {"Notes say:", "Open", "now.", "It is", "Which is"} <= set(literals)
     assert len(literals) == len(set(literals))
     assert not {".", "!", "?", ""} & set(literals)
-
-
-def test_pieces_pair_each_literal_with_the_next_slot() -> None:
-    assert pieces("It is {value}.") == [("It is ", "value"), (".", None)]
-    assert pieces("{value}") == [("", "value")]
 
 
 def test_pack_texts_contain_no_slots_and_can_be_of_one_language(pack: Pack) -> None:
@@ -117,53 +101,17 @@ def test_fingerprint_ignores_order_and_detects_one_changed_character(tmp_path: P
     assert first != changed
 
 
-def test_files_of_one_kind_and_language_are_merged(tmp_path: Path) -> None:
-    write(tmp_path, template("a"))
-    write(tmp_path, template("b"), name="maths.en.more", kind="maths", lang="en")
-    assert len(load_pack(tmp_path).select("maths", "en")) == 2
-
-
-def test_report_of_a_pack_against_itself_shows_no_divergence(pack: Pack) -> None:
-    texts = pack_texts(pack)
-    report = diversity_report(texts, pack, texts)
-    assert report["kl_3gram"] == report["js_3gram"] == 0
-    assert report["distinct_1"]["raw"] == report["type_token_ratio"]
-    assert report["distinct_2"]["windowed"]["windows"] == 1
-    assert (report["roles"], report["styles"]) == (["guide", "tutor"], ["formal", "terse"])
-    assert json.loads(json.dumps(report)) == report
-
-
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
         ({"user": "Hello."}, "key 'user' holds \"Hello.\"; expected {question} "),
-        ({"user": "{question} {question}"}, "; expected {question} "),
-        ({"user": "{question} {value}"}, "; expected {question} "),
-        ({"quote": "Notes."}, "key 'quote' holds \"Notes.\"; expected {evidence} "),
-        ({"lookup": "Read."}, "key 'lookup' holds \"Read.\"; expected {titles} "),
         ({"system": "You {question}."}, "key 'system' holds \"You {question}.\"; expected "),
         ({"ask": ["Say {wanted}.", "What?"]}, "key 'ask.1' holds \"What?\"; expected {wanted} "),
-        ({"reply": ["{value}", "It."]}, "key 'reply.1' holds \"It.\"; expected {value} "),
-        ({"final": ["{reason} {reason}", "Done."]}, "key 'final.0' holds"),
         ({"final": ["Answer: {reason}", "Done."]}, "expected no 'Answer:' or '答案：'"),
-        ({"final": ["答案：{reason}", "Done."]}, "expected no 'Answer:' or '答案：'"),
         ({"final": ["Done."]}, "key 'final' holds [\"Done.\"]; expected"),
-        ({"final": ["", "Done."]}, "key 'final.0' holds \"\"; expected"),
-        (
-            {"steps": {"wiki": ["", "{expression}"], "calc": ["", ""]}},
-            "key 'steps.wiki.1' holds \"{expression}\"; expected {title} ",
-        ),
-        ({"steps": {"wiki": ["", ""]}}, "key 'steps.calc' is missing; found only wiki;"),
         ({"steps": {"wiki": ["", ""], "calk": ["", ""]}}, "key 'steps.calc' is missing"),
-        (
-            {"steps": {"wiki": ["", ""], "calc": ["", ""], "wikis": []}},
-            "unknown key 'steps.wikis' with []; did you mean 'wiki'?",
-        ),
         ({"sytem": "x"}, "unknown key 'sytem' with \"x\"; did you mean 'system'?"),
-        ({"zzz": 1}, "unknown key 'zzz' with 1; known keys are id, role, style, system"),
         ({"role": 7}, "key 'role' holds 7; expected "),
-        ({"role": "The Tutor"}, "key 'role' holds \"The Tutor\"; expected"),
-        ({"user": "{question"}, "key 'user' holds \"{question\"; expected {question} "),
         ({"user": "{question!r}"}, ": a plain slot {question} "),
     ],
 )
@@ -174,25 +122,6 @@ def test_malformed_template_is_rejected_with_key_value_and_expectation(
     message = fault(tmp_path)
     assert message.startswith(f'{file}: template "wrong": ')
     assert error in message
-
-
-def test_missing_key_is_named(tmp_path: Path) -> None:
-    body = template("wrong")
-    del body["quote"]
-    write(tmp_path, body)
-    assert "template \"wrong\": key 'quote' is missing; found only id, role" in fault(tmp_path)
-
-
-def test_template_without_id_is_named_by_its_number(tmp_path: Path) -> None:
-    body = template()
-    del body["id"]
-    write(tmp_path, template("fine"), body)
-    assert "template number 2: key 'id' is missing" in fault(tmp_path)
-
-
-def test_template_that_is_not_an_object_is_named_by_its_number(tmp_path: Path) -> None:
-    write(tmp_path, "words")
-    assert "template number 1: key 'templates.0' holds \"words\"; expected" in fault(tmp_path)
 
 
 def test_unknown_kind_and_language_list_the_known_ones(tmp_path: Path) -> None:
@@ -223,19 +152,3 @@ def test_folder_without_templates_is_rejected(tmp_path: Path) -> None:
 def test_broken_json_names_the_line(tmp_path: Path) -> None:
     (tmp_path / "maths.en.json").write_text('{"pack": "p",\n "kind" "maths"}', encoding="utf-8")
     assert "maths.en.json: line 2: not JSON" in fault(tmp_path)
-
-
-def test_file_that_is_not_utf8_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "maths.en.json").write_bytes('{"pack": "é"}'.encode("latin-1"))
-    assert "byte 10 is not UTF-8" in fault(tmp_path)
-
-
-def test_file_that_is_not_an_object_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "maths.en.json").write_text("[]", encoding="utf-8")
-    assert "maths.en.json" in fault(tmp_path)
-
-
-def test_deeply_nested_file_is_rejected(tmp_path: Path) -> None:
-    (tmp_path / "maths.en.json").write_text("[" * 200_000 + "]" * 200_000)
-    with pytest.raises(TemplateError, match=r"maths\.en\.json: "):
-        load_pack(tmp_path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
-from rc1_lib.reward.intervals import group_folds
 from rc1_lib.reward.weight_fit import kkt_residual, solve
 
 Vector = NDArray[np.float64]
@@ -37,15 +35,9 @@ def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibra
     """Calibrate without L2, with few resamples and the prior on the first and last criterion, unless changed."""
     names = changes.pop("names", NAMES)
     settings: dict[str, Any] = {
-        "prior": {names[0]: 0.5, names[-1]: 0.5},
-        "l2": 0.0,
-        "max_weight": 0.5,
-        "cv": 5,
-        "boot": 20,
-        "seed": 1,
-        "corr_floor": 0.05,
-        "confidence": 0.9,
-    }
+        "prior": {names[0]: 0.5, names[-1]: 0.5}, "l2": 0.0, "max_weight": 0.5, "cv": 5, "boot": 20, "seed": 1,
+        "corr_floor": 0.05, "confidence": 0.9,
+    }  # fmt: skip
     return calibrate_weights(scores, target, groups, names=names, **(settings | changes))
 
 
@@ -121,40 +113,12 @@ def test_the_kkt_residual_is_large_for_weights_that_are_not_optimal() -> None:
     assert kkt_residual(best * 1.001, **problem) > 1e-4, "the sum is not 1"
     assert kkt_residual(np.array([0.9, 0.1, 0, 0]), **problem) >= 0.4 - 1e-12, "a weight above the highest"
     assert kkt_residual(np.array([0.6, 0.5, -0.1, 0]), **problem) >= 0.1 - 1e-12, "a negative weight"
-    held: dict[str, Any] = {
-        "gram": np.eye(2),
-        "moment": np.array([0.5, 0.5]),
-        "prior": np.zeros(2),
-        "l2": 0.0,
-        "max_weight": 1.0,
-    }
+    flat: dict[str, Any] = {"moment": np.array([0.5, 0.5]), "prior": np.zeros(2), "l2": 0.0, "max_weight": 1.0}
+    held = flat | {"gram": np.eye(2)}
     assert kkt_residual(np.array([1.0, 0.0]), **held) == pytest.approx(1), "fixed at bounds that the optimum leaves"
 
 
-def test_an_empty_problem_gives_the_prior_or_any_valid_weights() -> None:
-    empty: dict[str, Any] = {
-        "gram": np.zeros((3, 3)),
-        "moment": np.zeros(3),
-        "prior": np.array([0.2, 0.3, 0.5]),
-        "max_weight": 0.5,
-    }
-    assert solve(**empty, l2=0.1).weights == pytest.approx([0.2, 0.3, 0.5], abs=1e-12)
-    free = solve(**empty, l2=0.0)
-    assert free.kkt_residual <= 1e-12
-    assert free.weights.sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_a_prior_outside_the_bounds_is_projected_onto_them() -> None:
-    problem: dict[str, Any] = {
-        "gram": np.zeros((3, 3)),
-        "moment": np.zeros(3),
-        "prior": np.array([0.9, 0.1, 0.0]),
-        "l2": 1.0,
-    }
-    assert solve(**problem, max_weight=0.5).weights == pytest.approx([0.5, 0.3, 0.2], abs=1e-12)
-
-
-@pytest.mark.parametrize(("noise", "tolerance"), [(None, 1e-9), (100, 0.012), (10, 0.04), (1, 0.12)])
+@pytest.mark.parametrize(("noise", "tolerance"), [(None, 1e-9), (1, 0.12)])
 def test_planted_weights_are_recovered(noise: int | None, tolerance: float) -> None:
     """The tolerance is four standard errors of least squares: sqrt(0.25 / noise / (n / 12))."""
     found = calibrated(*planted_rows(noise))
@@ -162,27 +126,6 @@ def test_planted_weights_are_recovered(noise: int | None, tolerance: float) -> N
     assert found.kkt_residual <= 1e-11 and found.refits_kkt_residual <= 1e-11
     assert found.median_spearman["calibrated"] > found.median_spearman["old"]
     assert found.improve_pct_vs_old > 0 and found.mae_drop_pct_vs_old > 0
-
-
-def test_intervals_of_weights_contain_the_planted_weights() -> None:
-    found = calibrated(*planted_rows(4), boot=100, confidence=0.99)
-    for name, weight in zip(NAMES, PLANTED, strict=True):
-        interval = found.intervals[f"weight.{name}"]
-        assert interval.low - 1e-12 <= weight <= interval.high + 1e-12
-        assert interval.value == found.weights[name]
-        assert interval.high - interval.low < 0.2
-
-
-@pytest.mark.parametrize("apart", [0.0, 1e-9, 1e-6])
-def test_collinear_criteria_share_their_weight(apart: float) -> None:
-    scores, target, groups = planted_rows(20)
-    twin = np.clip(scores[:, :1] + apart * np.random.default_rng(1).normal(size=(len(scores), 1)), 0, 1)
-    scores = np.hstack([scores, twin])
-    free = calibrated(scores, target, groups, names=(*NAMES, "twin"))
-    assert free.kkt_residual <= 1e-9 and free.refits_kkt_residual <= 1e-9
-    assert free.weights["answered"] + free.weights["twin"] == pytest.approx(PLANTED[0], abs=0.04)
-    pulled = calibrated(scores, target, groups, names=(*NAMES, "twin"), l2=1e-3, prior={"answered": 0.3, "twin": 0.3})
-    assert pulled.weights["answered"] == pytest.approx(pulled.weights["twin"], abs=1e-4)
 
 
 def test_rows_with_a_missing_score_are_left_out_and_counted() -> None:
@@ -198,33 +141,6 @@ def test_rows_with_a_missing_score_are_left_out_and_counted() -> None:
     assert list(found.weights.values()) == pytest.approx(PLANTED, abs=0.05)
     without = calibrated(scores[~missing], target[~missing], groups[~missing])
     assert found.to_dict() == without.to_dict() | {"unscored": found.unscored}
-
-
-def test_max_weight_is_reached_exactly() -> None:
-    scores, _, groups = planted_rows(None)
-    target = scores @ np.array([0.8, 0.1, 0.1, 0, 0])
-    found = calibrated(scores, target, groups)
-    assert found.weights["answered"] == 0.5
-    assert abs(sum(found.weights.values()) - 1) <= 1e-12
-    assert found.kkt_residual <= 1e-11
-    assert calibrated(scores, target, groups, max_weight=1.0).weights["answered"] == pytest.approx(0.8)
-
-
-def test_two_criteria_with_max_weight_0_5_both_get_it() -> None:
-    scores, target, groups = planted_rows(5)
-    found = calibrated(scores[:, :2], target, groups, names=NAMES[:2])
-    assert found.weights == {"answered": 0.5, "grounded": 0.5}
-    assert found.kkt_residual <= 1e-12
-
-
-def test_a_larger_l2_brings_the_weights_closer_to_the_prior() -> None:
-    rows = planted_rows(5)
-    prior = dict(zip(NAMES, (0.1, 0.1, 0.1, 0.2, 0.5), strict=True))
-    apart = [
-        math.dist(calibrated(*rows, l2=l2, prior=prior).weights.values(), prior.values()) for l2 in (0, 0.01, 0.1, 10)
-    ]
-    assert apart == sorted(apart, reverse=True)
-    assert apart[-1] < 0.01 < 0.2 < apart[0]
 
 
 def test_row_weights_are_frequency_weights() -> None:
@@ -243,30 +159,12 @@ def test_row_weights_are_frequency_weights() -> None:
     assert weighed.weights != pytest.approx(calibrated(scores, target, groups).weights, abs=1e-4)
 
 
-def test_a_row_of_weight_0_is_left_out_and_counted() -> None:
-    scores, target, groups = planted_rows(1, n=200)
-    kept = np.arange(200) % 4 > 0
-    found = calibrated(scores, target, groups, row_weights=kept.astype(float))
-    assert (found.rows, found.weightless, found.unscored) == (150, 50, 0)
-    assert found.weights == calibrated(scores[kept], target[kept], groups[kept]).weights
-
-
 def test_groups_are_never_split_between_folds() -> None:
     scores, target, _ = planted_rows(1, n=500)
     groups = np.random.default_rng(2).choice([f"question-{number}" for number in range(37)], 500)
     found = calibrated(scores, target, groups)
     assert sum(fold.groups for fold in found.folds) == found.groups == len(set(groups))
     assert sum(fold.rows for fold in found.folds) == 500
-
-
-def test_folds_are_of_similar_size_and_never_empty() -> None:
-    sizes = np.random.default_rng(4).integers(1, 30, 200).astype(float)
-    fold = group_folds(sizes, 7, seed=3)
-    loads = np.bincount(fold, sizes)
-    assert len(loads) == 7 and loads.max() - loads.min() <= 30
-    assert (fold == group_folds(sizes, 7, seed=3)).all()
-    assert (fold != group_folds(sizes, 7, seed=4)).any()
-    assert sorted(group_folds(np.array([1000.0, 1, 1, 1]), 4, seed=0)) == [0, 1, 2, 3]
 
 
 def test_a_fold_is_evaluated_with_weights_from_the_other_folds() -> None:
@@ -279,29 +177,6 @@ def test_a_fold_is_evaluated_with_weights_from_the_other_folds() -> None:
     assert len(exact) == 1
     assert exact[0].mae["calibrated"] > 1e-3
     assert list(found.weights.values()) != pytest.approx(PLANTED, abs=1e-9)
-
-
-def test_the_auc_of_a_fold_is_that_of_its_rows() -> None:
-    scores, target, groups = planted_rows(1, n=900)
-    found = calibrated(scores, (target > np.median(target)).astype(float), groups)
-    for name in ("calibrated", "equal", "old"):
-        assert found.median_auc[name] == np.median([fold.auc[name] for fold in found.folds])
-    low, value, high = (getattr(found.intervals["auc"], end) for end in ("low", "value", "high"))
-    assert value == found.median_auc["calibrated"] and 0.5 < low <= value <= high <= 1.0
-    graded = calibrated(*planted_rows(None, n=300))
-    assert math.isnan(graded.median_auc["old"]) and math.isnan(graded.intervals["auc"].low), (
-        "a graded target has no AUC"
-    )
-    guessed = calibrated(scores, np.random.default_rng(9).integers(0, 2, 900), groups, boot=100)
-    assert guessed.intervals["auc"].low < 0.5 < guessed.intervals["auc"].high
-
-
-def test_intervals_contain_0_if_the_target_is_random() -> None:
-    scores, _, groups = planted_rows(None, n=600)
-    target = np.random.default_rng(9).integers(0, 2, 600)
-    found = calibrated(scores, target, groups, boot=100, confidence=0.95)
-    for name in ("spearman_gain_vs_old", "spearman_gain_vs_equal", "improve_pct_vs_equal"):
-        assert not found.intervals[name].clears(">=", 0)
 
 
 def test_the_figures_of_the_gate_come_from_the_folds() -> None:
@@ -318,55 +193,18 @@ def test_the_figures_of_the_gate_come_from_the_folds() -> None:
     assert found.intervals["spearman_gain_vs_old"].value == pytest.approx(new - old)
 
 
-def test_the_result_depends_on_the_seed_and_not_on_the_order_of_rows() -> None:
-    rows = planted_rows(1, n=400)
-    first = calibrated(*rows)
-    assert first.to_dict() == calibrated(*rows).to_dict()
-    assert first.intervals != calibrated(*rows, seed=2).intervals
-    assert first.weights == calibrated(*rows, seed=2).weights
-    order = np.random.default_rng(0).permutation(400)
-    shuffled = calibrated(*(part[order] for part in rows))
-    assert shuffled.weights == pytest.approx(first.weights, abs=1e-11)
-    assert shuffled.median_spearman == pytest.approx(first.median_spearman, abs=1e-9)
-
-
-def test_figures_of_constant_scores_are_undefined() -> None:
-    rng = np.random.default_rng(0)
-    found = calibrated(np.full((60, 5), 0.5), rng.integers(0, 2, 60), np.arange(60))
-    assert math.isnan(found.median_spearman["calibrated"]) and math.isnan(found.improve_pct_vs_old)
-    written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert written["improve_pct_vs_old"] is None
-    assert written["intervals"]["improve_pct_vs_old"]["low"] is None
-    assert written["folds"][0]["spearman"]["calibrated"] is None
-    assert written["mae"]["calibrated"] == pytest.approx(0.5)
-
-
-def test_progress_is_reported_after_every_fit() -> None:
-    progress_calls: list[tuple[int, int]] = []
-    calibrated(*planted_rows(1, n=100), boot=7, progress=lambda done, total: progress_calls.append((done, total)))
-    assert progress_calls == [(done, 13) for done in range(1, 14)]
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"keep": 4}, r"^4 .* 5 criteria"),
         ({"groups": np.arange(90) % 4}, r"4 groups .* 5 folds"),
-        ({"cv": 1}, "at least 2 folds"),
         ({"max_weight": 0.19}, r"5 weights .* 0\.19 .* 1\b"),
         ({"target": np.full(90, 0.5)}, r"target .* 0\.5 .* 90 "),
         ({"target": np.linspace(0, 1.2, 90)}, r"target .*\[0, 1\], .*1\.0"),
-        ({"target": np.linspace(-0.1, 1, 90)}, r"target .*\[0, 1\], .*-0\.1"),
         ({"scores": np.full((90, 5), 1.5)}, r"answered .*\[0, 1\], .*1\.5 \(90 of 90"),
-        ({"scores": np.full((90, 5), np.inf)}, r"answered .*\[0, 1\], .*inf"),
         ({"scores": np.full((90, 5), np.nan)}, r"^0 .* 90 .*score"),
-        ({"scores": np.ones((90, 4))}, "scores of 5 criteria"),
-        ({"groups": np.arange(89)}, "groups \\(89,\\)"),
         ({"prior": {"charming": 1.0}}, r"old weights .* charming, "),
-        ({"names": ("a", "b", "c", "d", "a")}, "named once"),
         ({"row_weights": np.full(90, -1.0)}, "row weights .*finite"),
-        ({"row_weights": np.zeros(90)}, "^0 usable rows"),
-        ({"l2": -0.1}, "l2 at least 0"),
     ],
 )
 def test_invalid_input_raises_an_error_that_names_the_fault(changes: dict[str, Any], words: str) -> None:
@@ -376,15 +214,6 @@ def test_invalid_input_raises_an_error_that_names_the_fault(changes: dict[str, A
             (("scores", scores), ("target", target), ("groups", groups))]  # fmt: skip
     with pytest.raises(RC1Error, match=words):
         calibrated(*rows, **changes)
-
-
-def test_a_fit_of_fewer_rows_than_criteria_still_meets_the_constraints() -> None:
-    """Six rows in two folds: each fold's weights come from three rows, and are not the only optimum."""
-    scores, target, _ = planted_rows(3, n=6)
-    found = calibrated(scores, target, np.arange(6), cv=2, boot=30)
-    assert found.refits_kkt_residual <= 1e-11
-    for fold in found.folds:
-        assert abs(sum(fold.weights.values()) - 1) <= 1e-12
 
 
 def test_rare_successes_are_spread_over_all_folds() -> None:

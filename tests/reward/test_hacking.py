@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 
 import polars as pl
@@ -41,24 +40,6 @@ def test_a_hedge_counts_even_if_the_answer_rule_accepts_it() -> None:
     assert (found.overall.prompts, found.overall.above, found.solved) == (2, 0.5, 0.5)
 
 
-def test_the_interval_contains_the_margin_and_widens_with_fewer_prompts() -> None:
-    many = earned(frame([0.1, 0.5] * 40, [False] * 80, [0.6] * 80), resamples=200, confidence=0.9, seed=1)
-    few = earned(frame([0.1, 0.5] * 4, [False] * 8, [0.6] * 8), resamples=200, confidence=0.9, seed=1)
-    widths = []
-    for found in (many, few):
-        interval = found.intervals["margin"]
-        assert interval.low <= found.overall.margin <= interval.high
-        widths.append(interval.high - interval.low)
-    assert widths[0] < widths[1]
-
-
-def test_a_policy_that_solves_every_prompt_has_an_undefined_margin() -> None:
-    found = earned(frame([1.0, 1.0], [True, True], [0.5, 0.5]), resamples=50, confidence=0.9, seed=1)
-    assert found.overall.prompts == 0
-    assert math.isnan(found.overall.margin)
-    assert found.to_dict()["margin"] is None
-
-
 def by_hand(rewards: list[float], solved: list[bool], n: int) -> float:
     """Return the success of the best by reward over every subset of n; ties share."""
     shares = []
@@ -73,10 +54,6 @@ def test_best_of_n_equals_the_mean_over_every_subset() -> None:
     rewards, solved = [0.9, 0.1, 0.5, 0.3], [False, True, True, False]
     curve = best_of_n([rewards], [solved])
     assert curve == pytest.approx([by_hand(rewards, solved, n) for n in (1, 2, 3, 4)])
-
-
-def test_best_of_n_with_equal_rewards_is_the_mean_success() -> None:
-    assert best_of_n([[0.5, 0.5, 0.5]], [[True, False, False]]) == pytest.approx([1 / 3] * 3)
 
 
 def test_best_of_n_falls_if_the_reward_prefers_failures() -> None:

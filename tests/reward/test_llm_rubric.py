@@ -10,14 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
-from rc1_lib.reward.intervals import Interval, bootstrap, group_folds, group_numbers
-from rc1_lib.reward.rank_agreement import (
-    drop_pct,
-    improvement_pct,
-    mean_absolute_error,
-    spearman,
-    without_rounding_noise,
-)
 from rc1_lib.run import published_config
 
 Vector = NDArray[np.float64]
@@ -43,7 +35,7 @@ def rated(shared_data: Path) -> pl.DataFrame:
     return overall.join(dimensions.select("text_id", *QUESTIONS), on="text_id", how="left", maintain_order="left")
 
 
-def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> Calibration:
+def calibrated(rated: pl.DataFrame, target: Vector | None = None) -> Calibration:
     """Calibrate with the published settings and equal prior weights, grouped by text."""
     return calibrate_weights(
         rated.select(QUESTIONS).to_numpy(),
@@ -51,7 +43,7 @@ def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> 
         rated["text_id"].to_numpy(),
         names=QUESTIONS,
         prior={question: 1 / len(QUESTIONS) for question in QUESTIONS},
-        l2=l2,
+        l2=SETTINGS.l2,
         max_weight=published_config().gates.weights.max_weight,
         cv=SETTINGS.cv,
         boot=SETTINGS.boot,
@@ -61,60 +53,9 @@ def calibrated(rated: pl.DataFrame, l2: float, target: Vector | None = None) -> 
     )
 
 
-def pooled_comparison(rated: pl.DataFrame, calibration: Calibration) -> dict[str, Interval]:
-    """Compare held-out calibrated scores of all rows at once with equal weights."""
-    rated = rated.drop_nulls()
-    numbers, groups = group_numbers(rated["text_id"].to_numpy())
-    fold_of = group_folds(np.bincount(numbers, minlength=groups).astype(np.float64), SETTINGS.cv, SETTINGS.seed)[
-        numbers
-    ]
-    scores, target = rated.select(QUESTIONS).to_numpy(), rated["target"].to_numpy()
-    weights = np.array([list(fold.weights.values()) for fold in calibration.folds])
-    new = without_rounding_noise((scores * weights[fold_of]).sum(axis=1))
-    equal = without_rounding_noise(scores.mean(axis=1))
-
-    def statistics(counts: Vector) -> dict[str, float]:
-        rho, base = spearman(new, target, counts), spearman(equal, target, counts)
-        errors = mean_absolute_error(new, target, counts), mean_absolute_error(equal, target, counts)
-        return {
-            "calibrated": rho,
-            "equal": base,
-            "gain": rho - base,
-            "improve_pct": improvement_pct(rho, base, SHARED.corr_floor),
-            "mae_drop_pct": drop_pct(*errors),
-        }
-
-    return bootstrap(
-        statistics,
-        groups=numbers,
-        weights=np.ones(rated.height),
-        resamples=1000,
-        confidence=SHARED.confidence,
-        seed=SETTINGS.seed,
-    )
-
-
-def test_the_rows_are_the_answered_labels(rated: pl.DataFrame) -> None:
-    """Of the 743 answers 8 are empty; 73 of the others are about texts that the judge did not grade."""
-    assert rated.height == 735
-    scored = rated.drop_nulls()
-    assert scored.height == 662
-    assert scored["text_id"].n_unique() == 223
-    assert sorted(scored["target"].unique().to_list()) == pytest.approx([0, 1 / 3, 2 / 3, 1])
-
-
-def test_single_criteria_correlate_weakly_with_people(rated: pl.DataFrame) -> None:
-    """No question of the judge correlates well with people, and two correlate negatively."""
-    scored = rated.drop_nulls()
-    alone = {question: spearman(scored[question], scored["target"]) for question in QUESTIONS}
-    assert max(map(abs, alone.values())) < 0.25
-    assert [question for question, rho in alone.items() if rho < 0] == ["Q3", "Q8"]
-
-
-@pytest.mark.parametrize("l2", [0.0, 0.01, SETTINGS.l2])
-def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2: float) -> None:
+def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame) -> None:
     """On held-out texts the gain exceeds the gate's threshold, its interval is above 0, and the errors fall too."""
-    found = calibrated(rated, l2)
+    found = calibrated(rated)
     assert (found.rows, found.groups, found.unscored) == (662, 223, 73)
     assert max(found.kkt_residual, found.refits_kkt_residual) <= 1e-9
     assert found.improve_pct_vs_equal >= GATE.min_improve_pct
@@ -125,22 +66,8 @@ def test_calibrated_weights_rank_better_than_equal_ones(rated: pl.DataFrame, l2:
     # The judge is still weak: equal weights correlate with almost nothing, which makes the percentage huge.
     assert found.median_spearman["equal"] < 0.05 < found.median_spearman["calibrated"] < 0.3
 
-    pooled = pooled_comparison(rated, found)
-    assert pooled["gain"].clears(">=", 0)
-    assert pooled["improve_pct"].clears(">=", GATE.min_improve_pct)
-    assert pooled["mae_drop_pct"].clears(">=", 0)
-    assert not pooled["equal"].clears(">=", 0)
-    assert pooled["calibrated"].clears(">=", 0)
-
-
-def test_negatively_correlated_questions_get_the_smallest_weights(rated: pl.DataFrame) -> None:
-    weights = calibrated(rated, SETTINGS.l2).weights
-    assert max(weights["Q3"], weights["Q8"]) < min(
-        weights[question] for question in QUESTIONS if question not in {"Q3", "Q8"}
-    )
-
 
 def test_shuffled_labels_give_no_gain(rated: pl.DataFrame) -> None:
     shuffled = np.random.default_rng(0).permutation(rated["target"].to_numpy())
-    found = calibrated(rated, SETTINGS.l2, shuffled)
+    found = calibrated(rated, shuffled)
     assert not found.intervals["spearman_gain_vs_equal"].clears(">=", 0)

@@ -9,10 +9,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import ConfigError, RowError
-from rc1_lib.evidence import Evidence
 from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.rows.transcript import figures
 
 Message = dict[str, Any]
 _KEYS = {"wiki": "title", "calc": "expression", "ask_user": "question"}
@@ -66,11 +64,6 @@ def test_without_calls_the_users_message_may_contain_the_answer() -> None:
     assert obtained(prompt, final("Answer: Quill")) == 1.0
     assert obtained(prompt, final("Answer: Velmo")) == 0.0
     assert obtained(user("Who built it, Quill or Tarn?"), *QUILL, final("Answer: Tarn")) == 0.0
-
-
-def test_after_a_comparison_the_answer_may_be_one_of_the_compared_things() -> None:
-    prompt = user("Which is older, the 3 of Tarn or the 2 of Velmo?")
-    assert obtained(prompt, *call("calc", "3>2", "yes"), final("Answer: Tarn")) == 1.0
 
 
 def test_a_calculation_with_an_unknown_number_does_not_count() -> None:
@@ -143,24 +136,3 @@ def test_an_unknown_rule_and_rows_without_messages_raise_an_error() -> None:
         add_rules(pl.DataFrame({"messages": [[final("Answer: 3")]]}), ["polite"])  # type: ignore[list-item]
     with pytest.raises(RowError, match="chat messages"):
         add_rules(pl.DataFrame({"id": ["a"]}), RULES)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("1,200.50 and 007", ["1200.5", "7"]),
-        ("0 or 0.0", ["0", "0"]),
-        ("１２％", ["12"]),
-        ('{"expression": "3\\u00d74"}', ["3", "4"]),
-        (".5.", ["0.5"]),
-        ("none", []),
-    ],
-)
-def test_numbers_are_normalized_to_one_spelling(text: str, numbers: list[str]) -> None:
-    assert figures(text) == numbers
-
-
-def test_solved_dialogues_of_the_pool_obtain_their_answer_more_often(evidence: Evidence) -> None:
-    rows = add_rules(evidence.rows("pool"), ["obtained"])
-    means = dict(rows.group_by("solved").agg(pl.col("obtained").mean()).iter_rows())
-    assert means[True] > 0.8 > 0.5 > means[False]

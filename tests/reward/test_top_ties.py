@@ -46,11 +46,6 @@ def test_the_border_counts_tied_rows_and_the_places_left_for_them() -> None:
     assert top_ties(old, old, 0.5, np.ones(10)).in_words() == "old score: no ties; new reward: no ties"
 
 
-def test_a_single_row_cut_by_the_border_is_not_a_tie() -> None:
-    found = top_ties(np.arange(15.0), np.arange(15.0), 0.1, np.ones(15))
-    assert (found.old, found.new, found.lowest, found.highest) == (Border(0, 0), Border(0, 0), 1, 1)
-
-
 @pytest.mark.parametrize(("lowest", "highest", "is_arbitrary"), [(0.3, 0.8, True), (0.7, 1, False), (0.2, 0.69, False)])
 def test_ties_are_arbitrary_if_they_decide_the_verdict(lowest: float, highest: float, is_arbitrary: bool) -> None:
     assert TopTies(10, Border(5, 2), Border(0, 0), lowest, highest).arbitrary(0.7) is is_arbitrary

@@ -40,9 +40,3 @@ def test_titles_are_folded_as_the_tool_folds_them() -> None:
     made = row("Read ｐａｇｅ  two.", PAGES)
     assert "Page Two" in closure(made).pages
     assert World(made).wiki("ｐａｇｅ  two").text != UNKNOWN_PAGE
-
-
-def test_of_equal_titles_the_first_page_counts() -> None:
-    made = row("Read One.", {"One": "First."})
-    made["passages"] = [*(made["passages"] or []), {"title": "One", "text": "On to Three."}]
-    assert closure(made).pages == {"One": "First."}

@@ -61,22 +61,8 @@ def test_a_message_without_a_call_is_a_question_if_the_user_replies_next() -> No
     assert counted([USER, assistant(), USER, assistant("", "wiki"), USER, assistant()]) == [(3, 1, 1)]
 
 
-def test_a_user_message_of_the_next_dialogue_is_not_a_reply() -> None:
-    assert counted([USER, assistant()], [USER, assistant()]) == [(1, 0, 0), (1, 0, 0)]
-
-
 def test_an_empty_dialogue_counts_0_and_a_null_dialogue_null() -> None:
     assert counted([], None, [USER, assistant()]) == [(0, 0, 0), (None, None, None), (1, 0, 0)]
-
-
-def test_messages_without_a_tool_calls_column_are_counted() -> None:
-    frame = pl.DataFrame({"messages": [[USER, {"role": "assistant", "content": None}, USER]]})
-    assert add_counts(frame).select(COUNTS).rows() == [(1, 0, 1)]
-
-
-def test_the_counts_are_integers() -> None:
-    frame = pl.DataFrame({"messages": [[USER, assistant()]]})
-    assert add_counts(frame).select(COUNTS).dtypes == [pl.Int64] * 3
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame({"id": ["a"]}), pl.DataFrame({"messages": ["hello"]})])

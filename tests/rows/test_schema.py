@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandera.polars as pa
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -17,13 +15,11 @@ from polars.testing import assert_frame_equal
 from rc1_lib.environment.world import World
 from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
-from rc1_lib.pool import checked_rows
 from rc1_lib.rows import frame, schema
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.playable import is_playable, unplayable
 from rc1_lib.rows.schema import check_rows
 from rc1_lib.task_specs import answer_in
-from rc1_lib.workspace.artifacts import Workspace
 
 Row = dict[str, Any]
 
@@ -59,24 +55,15 @@ def with_missing_information(row: Row) -> Row:
 
 CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row.pop("answer"), "column 'answer' must not be missing"),
-    (lambda row: row.update(answer=""), "column 'answer' must not be empty"),
     (lambda row: row.update(task="trivia"), "column 'task'"),
-    (lambda row: row.update(lang="fr"), "column 'lang'"),
     (lambda row: row.update(support=[]), schema._RULES["has support"]),
     (lambda row: first_calls(row).append(None), schema._RULES["calls"]),
-    (lambda row: first_calls(row).append({}), schema._RULES["calls"]),
-    (lambda row: first_calls(row).append({"function": None}), schema._RULES["calls"]),
-    (lambda row: row["messages"][-1].update(tool_calls=[None]), schema._RULES["calls"]),
     (lambda row: row.update(messages=[]), schema._RULES["opens"]),
-    (lambda row: row["messages"].pop(0), schema._RULES["opens"]),
     (lambda row: row["messages"].insert(2, {"role": "developer", "content": "x"}), schema._RULES["roles"]),
     (lambda row: row["messages"][1].update(content=None), schema._RULES["contents"]),
     (lambda row: row["messages"][-1].update(content="I do not know."), schema._RULES["ends"]),
-    (lambda row: row.update(final=""), schema._RULES["ends"]),
     (lambda row: row.update(final=f"{row['final']}; of another dialogue"), schema._RULES["ends"]),
-    (lambda row: row.update(final=f"of another dialogue; {row['final']}"), schema._RULES["ends"]),
     (lambda row: first_call(row).update(name="search"), schema._RULES["calls"]),
-    (lambda row: first_call(row).update(arguments="{broken"), schema._RULES["calls"]),
     (lambda row: first_call(row).update(arguments='{"page": "x"}'), schema._RULES["calls"]),
     (lambda row: row.update(asked=99), schema._RULES["asks"]),
     (lambda row: row.update(solved=True, lucky=True), schema._RULES["solved or lucky"]),
@@ -88,10 +75,6 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
         "line 2: 'user_replies.gives' holds a number (39), expected a text",
     ),
     (
-        lambda row: row["user_replies"].update(otherwise=["x"]),
-        "line 2: 'user_replies.otherwise' holds a list ([\"x\"]), expected a text",
-    ),
-    (
         lambda row: first_call(row).update(arguments={"title": "x"}),
         'tool_calls[0].function.arguments\' holds an object ({"title":"x"}), expected a text',
     ),
@@ -99,31 +82,14 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
         lambda row: row["messages"][1].update(content=72),
         "line 2: 'messages[1].content' holds a number (72), expected a text",
     ),
-    (
-        lambda row: row["messages"][1].update(content={"text": "hidden"}),
-        'line 2: \'messages[1].content\' holds an object ({"text":"hidden"}), expected a text',
-    ),
-    (lambda row: row.update(answer=True), "line 2: 'answer' holds a truth value (true), expected a text"),
     (lambda row: row.update(support=[7, "x"]), "line 2: 'support[0]' holds a number (7), expected a text"),
     (lambda row: row.update(passages=[{"title": "x"}]), schema._RULES["pages"]),
-    (
-        lambda row: row.update(passages=[{"title": "", "text": "x"}]),
-        schema._RULES["pages"],
-    ),
     (
         lambda row: (with_missing_information(row), row.update(slot=None)),
         schema._RULES["slot named"],
     ),
-    (
-        lambda row: (with_missing_information(row), row.update(slot={"where": "ask", "value": "39", "vague": "some"})),
-        schema._RULES["slot named"],
-    ),
-    (lambda row: with_missing_information(row).update(gives=None), schema._RULES["replies"]),
     (lambda row: row["user_replies"].update(gives="It is 39."), schema._RULES["replies"]),
-    (lambda row: with_missing_information(row).pop("gives"), schema._RULES["replies"]),
     (lambda row: with_missing_information(row).update(gives=""), schema._RULES["replies"]),
-    (lambda row: with_missing_information(row).pop("otherwise"), schema._RULES["replies"]),
-    (lambda row: row["user_replies"].update(otherwise=""), schema._RULES["replies"]),
 ]
 
 
@@ -141,10 +107,6 @@ def test_a_damaged_row_raises_an_error_that_names_the_fault(
     with pytest.raises(RowError) as caught:
         check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row), *lines[2:]])
     assert sentence in str(caught.value)
-
-
-def test_intact_rows_are_accepted(lines: list[str], tmp_path: Path) -> None:
-    check(tmp_path / "rows.jsonl", lines)
 
 
 def test_a_row_with_contradicting_answer_marks_is_accepted(lines: list[str], tmp_path: Path) -> None:
@@ -175,7 +137,7 @@ def test_a_repeated_id_raises_an_error(lines: list[str], tmp_path: Path) -> None
         check(tmp_path / "rows.jsonl", [*lines, lines[0]])
 
 
-@pytest.mark.parametrize(("body", "sentence"), [("", "is empty"), ("  \n", "line 1: not valid JSON|holds no row")])
+@pytest.mark.parametrize(("body", "sentence"), [("", "is empty")])
 def test_a_file_without_rows_raises_an_error(body: str, sentence: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(body)
@@ -183,59 +145,10 @@ def test_a_file_without_rows_raises_an_error(body: str, sentence: str, tmp_path:
         read_rows(path)
 
 
-def test_a_folder_instead_of_a_file_raises_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RowError, match=str(tmp_path)):
-        read_rows(tmp_path)
-
-
-def test_a_changed_file_is_read_again_and_changing_a_frame_does_not_affect_the_next(
-    lines: list[str], tmp_path: Path
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(lines))
-    first = read_rows(path)
-    first.drop_in_place("question")
-    assert read_rows(path).width == first.width + 1
-    path.write_text("\n".join(lines[1:]))
-    assert read_rows(path).height == first.height - 1
-
-
-def test_json_inside_a_text_is_accepted(lines: list[str], tmp_path: Path) -> None:
-    row = json.loads(lines[1])
-    row["messages"][1]["content"] += ' {"content": [1]}'
-    check(tmp_path / "rows.jsonl", [lines[0], json.dumps(row)])
-
-
 def error_of(path: Path) -> str:
     with pytest.raises(RowError) as caught:
         read_rows(path)
     return str(caught.value)
-
-
-def test_a_truncated_last_line_is_found_in_few_parses(
-    lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("\n".join(lines * 400)[:-200])
-    read, parses = pl.read_ndjson, []
-    monkeypatch.setattr(pl, "read_ndjson", lambda *given, **named: parses.append(1) or read(*given, **named))
-    assert "rows.jsonl, line 2000: not valid JSON" in error_of(path)
-    assert len(parses) < 20
-
-
-def test_a_damaged_pool_is_read_once_for_all_gates(
-    evidence: Evidence, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damaged = replace(evidence, run=replace(evidence.run, workspace=Workspace(tmp_path)))
-    path = damaged.path("pool")
-    path.parent.mkdir(parents=True)
-    path.write_text("\n".join(lines)[:-200])
-    read, paths = checked_rows.read_rows, []
-    monkeypatch.setattr(checked_rows, "read_rows", lambda path: paths.append(path) or read(path))
-    for _ in range(3):
-        with pytest.raises(RowError, match=r"line 5: .*JSON"):
-            damaged.rows("pool")
-    assert paths == [path]
 
 
 @pytest.mark.parametrize(
@@ -287,16 +200,10 @@ METRICS = {
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, 0) for name in ("len_tokens", "turns")),
-        *((name, -1) for name in ("tool_hops", "entities", "ops_numeric", "coref_pronouns")),
-        *(("connector_density", value) for value in (-0.1, 100.1, float("nan"))),
-        *(("clue_overlap", value) for value in (-0.1, 1.1, float("nan"))),
-        *((name, "another") for name in ("task", "bucket")),
-        ("id", ""),
-        ("id", "a"),
-        *((name, None) for name in METRICS),
+        ("turns", 0), ("entities", -1), ("connector_density", 100.1), ("clue_overlap", float("nan")),
+        ("bucket", "another"), ("id", ""), ("id", "a"), ("ambiguity_flags", None),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_metric_raises_an_error_that_names_line_and_column(name: str, value: object) -> None:
     metrics = pl.DataFrame(METRICS, schema=frame.METRIC_TYPES)
     schema.check_metrics(metrics, Path("metrics"))
@@ -305,16 +212,9 @@ def test_an_invalid_metric_raises_an_error_that_names_line_and_column(name: str,
         schema.check_metrics(damaged, Path("metrics"))
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", ["id", "ambiguity_flags"])
 def test_a_missing_or_wrongly_typed_metric_raises_an_error_that_names_it(name: str) -> None:
     metrics = pl.DataFrame(METRICS, schema=frame.METRIC_TYPES)
     for other in (metrics.drop(name), metrics.with_columns(pl.lit(b"other").alias(name))):
         with pytest.raises(RowError, match=f"column '{name}'"):
             schema.check_metrics(other, Path("metrics"))
-
-
-def test_a_negative_count_of_questions_raises_an_error() -> None:
-    """Checks the column alone: in a whole dialogue such a count also contradicts the calls."""
-    asked = pa.DataFrameSchema({"asked": schema._rows().columns["asked"]})
-    with pytest.raises(RowError, match=r"line 1: .*'asked' "):
-        schema._validate(asked, pl.DataFrame({"asked": [-1, 0]}), Path("rows"))

@@ -16,10 +16,8 @@ from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from rc1_lib.sources.embedded import generate, multihop_kinds
 from rc1_lib.sources.embedded.lexicon import lexicon
 from rc1_lib.sources.embedded.relations import relations
-from rc1_lib.sources.embedded.scene import Scene
 from rc1_lib.sources.embedded.story_openings import OPENINGS
-from rc1_lib.sources.embedded.story_sums import numbers_stated
-from rc1_lib.sources.embedded.story_turns import FOLLOWING, LAST, TURNS
+from rc1_lib.sources.embedded.story_turns import TURNS
 from rc1_lib.sources.embedded.story_words import story_words
 from rc1_lib.sources.embedded.word_files import FOLDER, open_words
 from rc1_lib.sources.embedded.yesno import KINDS, wordings
@@ -38,10 +36,6 @@ def all_text(question: Question) -> str:
     return " ".join(filter(None, [question.ask, *question.support, *(page.text for page in pages), decoy]))
 
 
-def names_in(text: str, kind: str, lang: Language) -> set[str]:
-    return {name for name in lexicon(lang).names[kind] if name in text}
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_every_step_has_the_result_of_its_page_or_of_the_calculator(task: Task) -> None:
     for question in questions(task):
@@ -53,86 +47,12 @@ def test_every_step_has_the_result_of_its_page_or_of_the_calculator(task: Task) 
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_calculations_use_only_numbers_that_are_already_known(task: Task) -> None:
-    allowed_anyway = {"2", "3", "100"}  # two sides of a field, three days, per cent
-    for question in questions(task):
-        known = set(re.findall(r"\d+", question.ask)) | allowed_anyway
-        for step in question.steps:
-            if step.tool == "calc":
-                assert set(re.findall(r"\d+", step.argument)) <= known, (question.id, step)
-            known |= set(re.findall(r"\d+", step.result))
-
-
-@pytest.mark.parametrize("task", TASKS)
 def test_supporting_sentences_are_on_the_pages_that_the_solution_looks_up(task: Task) -> None:
     for question in questions(task):
         looked_up = [step.argument for step in question.steps if step.tool == "wiki"]
         assert [page.title for page in question.passages[: len(looked_up)]] == looked_up
         pages_read = [page.text for page in question.passages[: len(looked_up)]]
         assert all(any(sentence in text for text in pages_read) for sentence in question.support), question.id
-
-
-def test_titles_are_known_from_the_question_an_earlier_page_or_the_lookups() -> None:
-    for task in TASKS:
-        for question in questions(task):
-            known = question.ask + " ".join(question.lookups)
-            for step in question.steps:
-                if step.tool == "wiki":
-                    assert step.argument in known, (question.id, step.argument)
-                    known += step.result
-
-
-def test_multihop_answers_are_on_the_last_page_or_follow_from_the_comparison() -> None:
-    for question in questions("hotpotqa"):
-        last = question.steps[-1]
-        if last.tool == "wiki":
-            assert question.answer in question.support[-1]
-        elif last.result in ("yes", "no"):
-            numbers = re.split("[<>]", last.argument)
-            number = numbers[0] if last.result == "yes" else numbers[1]
-            winner = next(text for text in question.support if re.search(rf"(?<!\d){number}(?!\d)", text))
-            assert question.answer in winner
-        else:
-            assert question.answer == last.result
-        assert 2 <= len(question.support) <= 4
-        assert 3 <= len(question.passages) - sum(step.tool == "wiki" for step in question.steps) <= 6
-
-
-def test_yes_or_no_equals_the_last_comparison() -> None:
-    for question in questions("strategyqa"):
-        assert question.answer in ("yes", "no")
-        last = question.steps[-1]
-        if last.tool == "calc":
-            assert last.result == question.answer, question.id
-
-
-def test_yes_or_no_without_numbers_follows_from_a_shared_entity() -> None:
-    counts_of_kinds: Counter[tuple[str, ...]] = Counter()
-    for question in questions("strategyqa"):
-        if question.steps[-1].tool == "calc":
-            continue
-        kinds = tuple(
-            next(kind for kind in lexicon(question.lang).names if step.argument in lexicon(question.lang).names[kind])
-            for step in question.steps
-        )
-        counts_of_kinds[kinds] += 1
-        sentences, lang = question.support, question.lang
-        if kinds == ("person", "ship"):
-            shared = names_in(sentences[0], "guild", lang) == names_in(sentences[1], "guild", lang)
-        elif kinds == ("town", "town"):
-            shared = names_in(sentences[0], "river", lang) == names_in(sentences[1], "river", lang)
-        elif kinds == ("person", "town"):
-            shared = question.steps[1].argument in sentences[0]
-        elif kinds == ("ship", "person", "town"):
-            shared = bool(names_in(sentences[2], "river", lang) & names_in(question.ask, "river", lang))
-        else:
-            assert kinds == ("work", "person", "book", "person")
-            shared = bool(
-                (names_in(sentences[1], "person", lang) - {question.steps[1].argument})
-                & (names_in(sentences[3], "person", lang) - {question.steps[3].argument})
-            )
-        assert question.answer == ("yes" if shared else "no"), question.id
-    assert len(counts_of_kinds) == 5
 
 
 def test_half_of_the_answers_are_yes_in_both_languages() -> None:
@@ -261,35 +181,6 @@ def test_every_kind_has_at_least_three_wordings_in_both_languages(lang: Language
         assert all(len(set(lines)) >= 3 for lines in table.values())
 
 
-def test_every_named_turn_and_filler_exists() -> None:
-    assert {turn for turns in (*FOLLOWING.values(), *LAST.values()) for turn in turns} == TURNS.keys()
-    known = relations()
-    assert all(known.by_name[name].subject == kind for kind, names in known.beside.items() for name in names)
-
-
-def test_a_part_of_a_story_draws_every_number_that_its_formulas_need() -> None:
-    scene = Scene("a scene", "parts", 0.0)
-    for opening in OPENINGS.values():
-        assert set(opening.draw(scene)) == set(numbers_stated(opening.formulas))
-    for key, turn in TURNS.items():
-        numbers = turn.draw(scene, 240)
-        assert numbers is not None and set(numbers) == set(numbers_stated(turn.formulas)), key
-
-
-def test_the_density_of_connectors_varies_between_questions() -> None:
-    connectors = re.compile(
-        r"\b(?:and|or|but|if|then|because|so|since|while|although|though|therefore|unless|when|after|before|however)\b",
-        re.IGNORECASE,
-    )
-    density = []
-    for question in questions("strategyqa"):
-        if question.lang == "en":
-            text = " ".join((question.ask, *question.support))
-            density.append(100 * len(connectors.findall(text)) / len(text.split()))
-    shares = [sum(low <= d < high for d in density) / len(density) for low, high in ((0, 3), (3, 6), (6, 100))]
-    assert min(shares) > 0.1
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_texts_have_no_open_slots_double_spaces_or_repeated_words(task: Task) -> None:
     for question in questions(task):
@@ -299,12 +190,6 @@ def test_texts_have_no_open_slots_double_spaces_or_repeated_words(task: Task) ->
         assert question.ask.endswith(("?", "？"))
         assert not re.search(r"\b([A-Za-z]+) \1\b", text), question.id
         assert not any(trade * 2 in text for trade in lexicon(question.lang).words["trades"]), question.id
-
-
-def test_chinese_share_0_and_1_give_one_language() -> None:
-    assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=0.0)} == {"en"}
-    assert {question.lang for question in generate("gsm8k", 200, 3, chinese_share=1.0)} == {"zh"}
-    assert generate("hotpotqa", 0, 3) == []
 
 
 def test_invalid_arguments_raise_an_error() -> None:

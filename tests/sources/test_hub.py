@@ -73,11 +73,6 @@ def test_public_files_loaded_through_datasets_equal_those_of_the_local_reader(
     assert len(loaded["hotpotqa"].questions) == 100
 
 
-def test_the_original_form_of_hotpotqa_loads_through_datasets(shared_data: Path, tmp_path: Path) -> None:
-    file = shared_data / "hotpotqa" / "distractor_masarena_aflow_validate.jsonl"
-    assert len(load_hub({"hotpotqa": str(file)}, ["hotpotqa"], cache_dir=tmp_path)["hotpotqa"].questions) == 200
-
-
 @pytest.mark.parametrize("form", ["train.jsonl.gz", "train.parquet"])
 def test_gzip_and_parquet_files_load_through_datasets(form: str, tmp_path: Path) -> None:
     file = tmp_path / "gsm8k" / form
@@ -91,43 +86,15 @@ def test_gzip_and_parquet_files_load_through_datasets(form: str, tmp_path: Path)
         assert [question.id for question in loaded["gsm8k"].questions] == ["gsm8k/train/0"]
 
 
-def test_a_zstd_file_without_its_suffix_raises_an_error(tmp_path: Path) -> None:
-    file = _write(tmp_path, "gsm8k", STORY)
-    file.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
-    with pytest.raises(SourceError, match=r"gsm8k .*'.*train\.jsonl'"):
-        load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
-
-
-def test_few_rows_without_an_answer_are_left_out_and_counted(tmp_path: Path) -> None:
-    stories = [{**STORY, "question": f"He packed {n} pears. How many are two packs?"} for n in range(99)]
-    file = _write(tmp_path, "gsm8k", *stories, {**STORY, "answer": None})
-    loaded = load_hub({"gsm8k": str(file)}, ["gsm8k"], 0.01, tmp_path / "cache")
-    assert len(loaded["gsm8k"].questions) == 99
-    [(reason, count)] = loaded["gsm8k"].skipped.items()
-    assert (count, "row 99 of split 'train': the key 'answer' holds None" in reason) == (1, True)
-
-
 def test_a_row_with_other_columns_raises_an_error_that_names_its_number(tmp_path: Path) -> None:
     file = _write(tmp_path, "gsm8k", {"problem": "Why?", "solution": "#### 1"})
     with pytest.raises(SourceError, match=r"row 0 .*'train': .*'question'"):
         load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
 
 
-def test_a_damaged_file_raises_an_error_that_names_it(tmp_path: Path) -> None:
-    file = _write(tmp_path, "gsm8k", STORY)
-    file.write_text(json.dumps(STORY) + '\n{"question": "Wh', encoding="utf-8")
-    with pytest.raises(SourceError, match=r"gsm8k .*'.*train\.jsonl'"):
-        load_hub({"gsm8k": str(file)}, ["gsm8k"], cache_dir=tmp_path / "cache")
-
-
 def test_a_missing_path_is_not_taken_for_a_hub_name(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"none\.jsonl .*\bhub\b"):
         load_hub({"gsm8k": str(tmp_path / "none.jsonl")}, ["gsm8k"])
-
-
-def test_a_task_without_a_data_set_raises_an_error() -> None:
-    with pytest.raises(SourceError, match="'gsm8k'"):
-        load_hub({}, ["gsm8k"])
 
 
 def test_an_unreachable_hub_raises_an_error_with_the_remedy(tmp_path: Path) -> None:

@@ -49,13 +49,6 @@ def test_a_repeated_question_is_kept_once_across_files(tmp_path: Path) -> None:
     assert loaded.skipped == {"duplicate question": 1}
 
 
-def test_files_with_the_same_stem_give_unique_ids(tmp_path: Path) -> None:
-    _gsm8k(tmp_path, _lines(_story(3)), "train.jsonl")
-    _gsm8k(tmp_path, _lines(_story(4)), "train.json")
-    loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
-    assert [question.id for question in loaded.questions] == ["gsm8k/train.json/0", "gsm8k/train.jsonl/0"]
-
-
 def test_unusable_records_are_counted_by_reason_and_keep_their_numbers(tmp_path: Path) -> None:
     _gsm8k(tmp_path, _lines(_story(3, "no mark"), _story(4, "none\n#### 4"), _story(5)))
     loaded = load_local(tmp_path, ["gsm8k"])["gsm8k"]
@@ -74,16 +67,10 @@ GOOD = json.dumps(_story(3))
 DAMAGE = {
     "truncated line": (f"{GOOD}\n{GOOD[:40]}", 2, "not valid JSON"),
     "truncated array": (f"[\n{GOOD},\n{GOOD}\n", 4, "the file ends after a record"),
-    "truncated array record": (f"[\n{GOOD},\n{GOOD[:40]}", 3, "not valid JSON"),
-    "array without comma": (f"[\n{GOOD}\n{GOOD}]", 3, "expected ',' or ']'"),
-    "array that ends in a comma": (f"[\n{GOOD},\n]", 3, "not valid JSON"),
     "missing key": (f'{GOOD}\n\n{{"question": "Why?"}}\n', 3, "the key 'answer' is missing (found: question)"),
-    "missing key in an array": (f'[\n{GOOD},\n  {{"answer": "#### 1"}}]', 3, "the key 'question' is missing"),
     "wrong type": (f'{GOOD}\n{{"question": ["Why?"], "answer": "4"}}', 2, "holds ['Why?'] (list); expected text"),
     "not an object": (f"{GOOD}\n[1]\n", 2, "found a list; expected a JSON object"),
-    "two objects on a line": (f"{GOOD} {GOOD}", 1, "text follows the JSON value"),
     "deep nesting": (f"{GOOD}\n" + '{"question": ' + "[" * 200_000, 2, "not valid JSON"),
-    "endless number": (f"{GOOD}\n" + '{"question": ' + "9" * 5000 + "}", 2, "not valid JSON"),
 }
 
 
@@ -131,7 +118,7 @@ def test_the_fingerprint_covers_every_file_that_is_read(tmp_path: Path) -> None:
     assert [path.name for path in data_files(tmp_path)] == [*names, "train.jsonl"]
 
 
-@pytest.mark.parametrize("name", ["._train.jsonl", ".train.jsonl", ".trash/train.jsonl"])
+@pytest.mark.parametrize("name", [".train.jsonl", ".trash/train.jsonl"])
 def test_hidden_files_are_left_out(tmp_path: Path, name: str) -> None:
     file = _gsm8k(tmp_path, _lines(_story(3)))
     plain = load_local(tmp_path, ["gsm8k"])
@@ -142,7 +129,7 @@ def test_hidden_files_are_left_out(tmp_path: Path, name: str) -> None:
     assert data_files(tmp_path) == [file]
 
 
-@pytest.mark.parametrize("place", ["", "gsm8k", "gsm8k/train"])
+@pytest.mark.parametrize("place", ["gsm8k", "gsm8k/train"])
 def test_a_folder_of_save_to_disk_is_named(tmp_path: Path, place: str) -> None:
     _gsm8k(tmp_path, "")
     split = tmp_path / place
@@ -161,18 +148,6 @@ def test_files_of_another_form_are_named(tmp_path: Path) -> None:
         load_local(tmp_path, ["gsm8k"])
 
 
-def test_a_damaged_gzip_file_raises_an_error(tmp_path: Path) -> None:
-    file = _gsm8k(tmp_path, "")
-    file.write_bytes(b"\x1f\x8b\x08\x00\xff")
-    with pytest.raises(SourceError, match="gzip"):
-        load_local(tmp_path, ["gsm8k"])
-
-
-def test_a_missing_folder_raises_an_error_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"hotpotqa\. .*/hotpotqa"):
-        load_local(tmp_path, ["hotpotqa"])
-
-
 def test_the_error_lists_every_missing_task_and_misplaced_files(
     tmp_path: Path,
 ) -> None:
@@ -184,17 +159,7 @@ def test_the_error_lists_every_missing_task_and_misplaced_files(
     assert "mine.jsonl: not in the sub-folder of a task" in str(caught.value)
 
 
-def test_a_folder_without_data_files_raises_an_error(tmp_path: Path) -> None:
-    (tmp_path / "gsm8k").mkdir()
-    (tmp_path / "gsm8k" / "notes.txt").write_text("none here")
-    with pytest.raises(SourceError, match=r"\.json, \.jsonl .*\.parquet"):
-        load_local(tmp_path, ["gsm8k"])
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("[]", "it has no records"), ("", "it has no records"), (_lines(_story(3, "x")), "1 x no ####")],
-)
+@pytest.mark.parametrize(("content", "message"), [("[]", "it has no records"), (_lines(_story(3, "x")), "1 x no ####")])
 def test_a_source_without_a_usable_question_raises_an_error(tmp_path: Path, content: str, message: str) -> None:
     _gsm8k(tmp_path, content)
     with pytest.raises(SourceError, match=message):

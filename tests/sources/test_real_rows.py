@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,20 +35,6 @@ def test_nearly_all_public_rows_become_questions_and_the_rest_are_counted(loaded
     }
 
 
-def test_the_number_of_calculations_per_gsm8k_row_equals_the_files(loaded: Mapping[Task, Loaded]) -> None:
-    marks = Counter(min(len(question.steps) - 1, 6) for question in loaded["gsm8k"].questions)
-    # The data's own README counts 404, 2175, 2137, 1424, 785 and 453; three rows without a story are left out.
-    assert sum(marks.values()) == 7378 - 3
-    assert all(abs(marks[n] - count) <= 3 for n, count in {1: 404, 2: 2175, 3: 2137, 4: 1424, 5: 785, 6: 453}.items())
-
-
-def test_ids_and_texts_are_unique_and_nothing_is_empty(questions: list[Question]) -> None:
-    assert len({question.id for question in questions}) == len(questions)
-    for question in questions:
-        texts = [question.ask, question.answer, *question.support, *(page.text for page in question.passages)]
-        assert all(text and text == " ".join(text.split()) for text in texts), question.id
-
-
 def test_page_titles_are_distinct_and_every_wiki_step_has_its_page(questions: list[Question]) -> None:
     for question in questions:
         pages = {page.title: page.text for page in question.passages}
@@ -62,15 +47,6 @@ def test_every_supporting_sentence_is_on_a_page_that_the_solution_looks_up(quest
     for question in questions:
         pages_read = " ".join(step.result for step in question.steps if step.tool == "wiki")
         assert all(sentence in pages_read for sentence in question.support), question.id
-
-
-def test_every_title_is_known_before_the_solution_looks_it_up(questions: list[Question]) -> None:
-    for question in questions:
-        known_text = "\n".join([question.ask, *question.lookups]).casefold()
-        for step in question.steps:
-            if step.tool == "wiki":
-                assert step.argument.casefold() in known_text, question.id
-                known_text += f"\n{step.result}".casefold()
 
 
 def test_the_calculator_reproduces_the_result_of_every_step(questions: list[Question]) -> None:

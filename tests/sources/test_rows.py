@@ -40,17 +40,3 @@ def test_an_invalid_source_line_raises_an_error_that_names_it(built: Run, tmp_pa
     run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={source}"])
     with pytest.raises(RC1Error, match=r"line 4: .*'messages' .*'3'"):
         build_seed(run)
-
-
-def test_a_missing_source_raises_an_error_that_names_it(tmp_path: Path) -> None:
-    run = open_run(workspace=tmp_path, overrides=[*SMALL, "sources.use=nowhere"])
-    with pytest.raises(RC1Error, match="nowhere"):
-        build_seed(run)
-
-
-def test_blank_lines_between_rows_are_skipped(built: Run, tmp_path: Path) -> None:
-    source = tmp_path / "rows.jsonl"
-    source.write_bytes(built.workspace.path(built.config.pool.path).read_bytes().replace(b"\n", b"\n\n"))
-    run = open_run(workspace=tmp_path / "w", overrides=[*SMALL, "pool.n=100", f"sources.use={source}"])
-    build_seed(run)
-    assert read_rows(run.workspace.path(run.config.pool.path)).height == 100

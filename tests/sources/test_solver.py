@@ -76,7 +76,3 @@ def test_knowing_one_of_two_compared_numbers_tells_nothing(task: Task) -> None:
     for large in (True, False):
         share = sides[large, True] / (sides[large, True] + sides[large, False])
         assert 0.4 < share < 0.6, sides
-
-
-def test_what_no_question_of_these_worlds_asks_has_no_answer() -> None:
-    assert lookup_answers("en", "Who let the dogs out?", []) == frozenset()

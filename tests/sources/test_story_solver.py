@@ -11,10 +11,7 @@ from rc1_lib.pool.prompting import take_out
 from rc1_lib.records import Question, Slot, Twin
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.embedded.lexicon import lexicon
-from rc1_lib.sources.embedded.story_openings import OPENINGS
 from rc1_lib.sources.embedded.story_solver import story_answers
-from rc1_lib.sources.embedded.story_sums import numbers_stated, work_out
-from rc1_lib.sources.embedded.story_turns import TURNS
 from rc1_lib.sources.embedded.story_words import story_words
 
 PAGE = "Urvwun of Munkenna has 318 pears. Glimlim has 12 pears fewer than Urvwun. Then Osknor brought 5 more pears."
@@ -106,12 +103,6 @@ def test_a_decoy_changes_no_answer_and_tells_nothing_of_what_is_counted() -> Non
         assert not any(thing in question.decoy.vague.replace(".", " ").split() for thing in counted), question.id
 
 
-def test_no_vague_word_forms_an_awkward_phrase() -> None:
-    for question in questions():
-        gone, _ = reduced(question)
-        assert not any(phrase in gone.passages[0].text for phrase in story_words(question.lang).awkward), question.id
-
-
 @pytest.mark.parametrize(
     ("texts", "ask", "expected"),
     [
@@ -134,9 +125,3 @@ def test_no_vague_word_forms_an_awkward_phrase() -> None:
 )
 def test_texts_and_the_answers_that_they_allow(texts: list[str], ask: str, expected: set[str] | None) -> None:
     assert story_answers("en", ask, texts) == expected
-
-
-def test_sums_are_worked_out_from_formulas() -> None:
-    assert work_out(("{a}*{b}", "{a}+{0}"), {"a": 3, "b": "4"}) == (("3*4", "12"), ("3+12", "15"))
-    assert work_out(TURNS["bills"].formulas, {"v": 50, "k": 2, "n": 9}) == (("2*9", "18"), ("50-18", "32"))
-    assert numbers_stated(OPENINGS["profit"].formulas) == "abc" and numbers_stated(TURNS["bills"].formulas) == "kn"

@@ -42,19 +42,14 @@ def test_record_becomes_a_lookup_and_calculations() -> None:
     ("story", "expected"),
     [
         ("Ana ran 6 times as fast as Bo.", Slot("story", "6", "several", "how many times")),
-        ("6 friends met.", Slot("story", "6", "Some", "how many friends")),
         ("She keeps 6 of her old coats.", Slot("story", "6", "some", "how many of her old coats")),
         (
             "A pen costs $6 here.",
             Slot("story", "$6", "some money", "the exact amount where it says 'A pen costs some money'"),
         ),
         ("He owns 6 cows. His aunt owns 6 goats.", None),
-        ("He owns 6 cows and paid $6.00 for hay.", None),
         ("He owns 6 cows and 6% of a farm.", None),
         ("He bought the 6 cows.", None),
-        ("He read a 6-page letter.", None),
-        ("He ate 6/8 pies.", None),
-        ("It was 6:30 then.", None),
         ("It weighs 16 stones and 6.5 pounds.", None),
     ],
 )
@@ -64,10 +59,6 @@ def test_only_a_cleanly_replaceable_number_becomes_missing_information(story: st
 
 def test_number_repeated_in_the_question_is_not_withheld() -> None:
     assert parse(_with("He owns 6 cows. What do 6 cows eat?"), 0, "t").slot is None
-
-
-def test_number_without_a_calculation_is_not_withheld() -> None:
-    assert parse(_with("He owns 9 cows. How much do they eat?"), 0, "t").slot is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +88,6 @@ def test_story_and_question_are_split(asked: str, story: str, ask: str) -> None:
         ("$6*4=$24", "6*4", "24"),
         ("1,000*2=2,000", "1000*2", "2000"),
         ("50*20%=10", "50*(20/100)", "10"),
-        ("50*20*.01=10", "50*20*.01", "10"),
         ("6kg*2=12", "6*2", "12"),
         ("2/3=0.6666667", "2/3", "0.666667"),
     ],
@@ -115,11 +105,8 @@ def test_calculator_marks_are_cleaned_of_currency_units_and_percent(mark: str, a
         ("He owns 6 cows. How many?", "<<6*4=24>>24\n#### many", "answer is not a number"),
         ("He owns 6 cows. How many?", "Six.\n#### 6", "no calculator marks"),
         ("He owns 6 cows. How many?", "<<6*4=25>>25\n#### 25", "calculator mark does not check out"),
-        ("He owns 6 cows. How many?", "<<6*4>>25\n#### 25", "calculator mark without a result"),
         ("He owns 6 cows. How many?", "<<6**4=25>>25\n#### 25", "calculator mark is not arithmetic"),
-        ("He owns 6 cows. How many?", "<<6*4=lots>>25\n#### 25", "calculator mark is not arithmetic"),
         ("What is four times six?", "<<6*4=24>>24\n#### 24", "no story"),
-        ("", "<<6*4=24>>24\n#### 24", "no story"),
     ],
 )
 def test_unusable_record_has_a_reason(question: str, answer: str, reason: str) -> None:
@@ -133,7 +120,6 @@ def test_unusable_record_has_a_reason(question: str, answer: str, reason: str) -
     [
         ({"question": "Why?"}, r"'answer' .*question"),
         ({"question": 5, "answer": "#### 5"}, r"'question' .*5 \(int\); "),
-        ({"question": "Why?", "answer": None}, r"'answer' .*None "),
     ],
 )
 def test_malformed_record_is_rejected_with_its_key(record: dict[str, Any], error: str) -> None:

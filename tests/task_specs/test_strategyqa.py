@@ -42,10 +42,6 @@ def test_each_lookup_gets_its_matching_fact_and_the_term_gets_the_rest() -> None
     assert question.slot == Slot("ask", "Brindle Tower", "a certain one", wanted, hides=("Brindle Tower",))
 
 
-def test_false_answer_becomes_no() -> None:
-    assert parse(_record(answer=False), 0, "t").answer == "no"
-
-
 def test_titles_are_distinct_and_listed_if_not_in_the_question() -> None:
     steps = ["When was Ida Voss born?", "Where was Ida Voss buried?"]
     facts = ["Ida Voss was born in 1802.", "Ida Voss was buried in Quorn."]

@@ -58,8 +58,3 @@ def test_polars_and_python_give_the_same_length(text: str) -> None:
 )
 def test_length_counts_words_han_characters_and_marks(text: str, expected: int) -> None:
     assert text_length(text) == expected
-
-
-def test_tokens_of_null_are_null() -> None:
-    frame = pl.DataFrame({"text": [None, "a b"]}, schema={"text": pl.String})
-    assert frame.select(tokens("text"))["text"].to_list() == [None, ["a", "b"]]

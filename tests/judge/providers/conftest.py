@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socketserver
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +16,7 @@ from rc1_lib.judge.calls import Answer, Ask, CallFailedError
 from rc1_lib.judge.providers import open_provider
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import published_config
+from tests.judge.gateway import Gateway
 from tests.judge_server import JudgeServer
 
 NONCE = "0123456789abcdef"
@@ -107,50 +105,30 @@ def failed_call() -> Callable[[JudgeConfig, Ask], CallFailedError]:
     return make
 
 
-@dataclass
 class Script:
-    """A server that sends `response` unchanged to every request and keeps the requests."""
+    """A gateway for both protocols that sends one response to every request."""
 
-    port: int
-    response: bytes = b""
-    bodies: list[dict[str, Any]] = field(default_factory=list)
-    heads: list[str] = field(default_factory=list)
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(body) for body in self._gateway.requests]
+
+    @property
+    def heads(self) -> list[str]:
+        return self._gateway.heads
 
     def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.port}" + ("" if name == "gemini" else "/v1")
+        return self._gateway.url.removesuffix("/v1") if name == "gemini" else self._gateway.url
 
     def says(self, status: int, body: Any, *headers: str) -> None:
-        """Answer with a complete response; a body that is neither text nor bytes is sent as JSON."""
-        sent = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
-        lines = (f"HTTP/1.1 {status} Said", f"Content-Length: {len(sent)}", "Content-Type: application/json", *headers)
-        self.response = "\r\n".join((*lines, "", "")).encode() + sent
+        """Answer with this from now on; a body that is neither text nor bytes is sent as JSON."""
+        named = dict(header.split(": ", 1) for header in headers)
+        self._gateway.replies = lambda number, sent, received: (status, named, body)
 
 
 @pytest.fixture
-def script() -> Iterator[Script]:
-    """A running server with a scripted response."""
-
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            head = b""
-            while not head.endswith(b"\r\n\r\n"):
-                line = self.rfile.readline()
-                if not line:
-                    return
-                head += line
-            lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-            script.bodies.append(json.loads(self.rfile.read(int(lengths[0].split(b":")[1]))))
-            script.heads.append(head.decode())
-            self.wfile.write(script.response)
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        block_on_close = False
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        script = Script(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        yield script
-        server.shutdown()
-        thread.join()
+def script(gateway: Gateway) -> Script:
+    """A running gateway with a scripted response."""
+    return Script(gateway)

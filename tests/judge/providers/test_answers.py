@@ -15,7 +15,7 @@ from rc1_lib.config.judge import JudgeSampling
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import MADE_UP, Answer, Ask, AttemptOutcome
 from rc1_lib.judge.providers import LIVE, open_provider
-from rc1_lib.judge.reply import BadReplyError, read_answer
+from rc1_lib.judge.reply import read_answer
 from rc1_lib.judge.rubric import DIMENSIONS
 from tests.judge_server import Behaviour, FaultKind, running
 
@@ -45,15 +45,6 @@ def test_thoughts_are_separated_and_their_tokens_are_counted(name: str, ask: Mak
     assert all(0.0 < grades[dimension] < 1.0 for dimension in DIMENSIONS)
     assert answer.tokens_out == server.stats().tokens_out
     assert answer.thoughts
-
-
-@pytest.mark.parametrize("name", ["deepseek_r1", "gemini"])
-def test_truncated_thoughts_are_not_read_as_scores(name: str, ask: Make, settings: Make, call: Call) -> None:
-    with running(Behaviour(**QUICK, thinking=True)) as server:
-        answer = call(settings(name, server), ask(max_tokens=30))
-    assert answer.finish == "length"
-    with pytest.raises(BadReplyError, match="cut off"):
-        read_answer(answer, ask(), DIMENSIONS, "schema")
 
 
 @pytest.mark.parametrize("name", sorted(LIVE))
@@ -104,11 +95,8 @@ def test_a_single_tool_call_is_the_reply(
 
 
 FINISHES = {
-    "stop": "stop", "eos_token": "stop", "tool_calls": "stop", None: "stop", "STOP": "stop",
-    "length": "length", "model_context_window_exceeded": "length", "MAX_TOKENS": "length",
-    "content_filter": "refusal", "safety": "refusal", "SAFETY": "refusal", "PROHIBITED_CONTENT": "refusal",
-    "OTHER": "unknown", "MALFORMED_FUNCTION_CALL": "unknown", "FINISH_REASON_UNSPECIFIED": "unknown", "new": "unknown",
-    3: "unknown",
+    "stop": "stop", "tool_calls": "stop", None: "stop", "MAX_TOKENS": "length", "content_filter": "refusal",
+    "SAFETY": "refusal", "OTHER": "unknown", "new": "unknown", 3: "unknown",
 }  # fmt: skip
 
 
@@ -123,23 +111,13 @@ def test_every_finish_reason_maps_to_a_finish(
     assert (answer.finish, answer.reason) == (FINISHES[reason], "" if reason is None else str(reason))
 
 
-@pytest.mark.parametrize("text", ['{"a": 1}', '{"a"'])
-@pytest.mark.parametrize("reason", ["error", "abort", "network_error", "insufficient_system_resource"])
+@pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
 def test_a_finish_reason_of_a_failure_under_200_is_a_server_error(
-    reason: str, text: str, ask: Make, settings: Make, script: Any, failed_call: Any
+    reason: str, ask: Make, settings: Make, script: Any, failed_call: Any
 ) -> None:
-    script.says(200, _openai_reply({"content": text}, finish_reason=reason))
+    script.says(200, _openai_reply({"content": '{"a": 1}'}, finish_reason=reason))
     failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
     assert (failure.fault, failure.status, f"'{reason}'" in failure.detail) == (AttemptOutcome.SERVER_ERROR, 200, True)
-
-
-@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"])
-def test_gemini_reasons_for_blocking_are_refusals(
-    reason: str, ask: Make, settings: Make, call: Call, script: Any
-) -> None:
-    script.says(200, {"candidates": [{"finishReason": reason}], "modelVersion": "m-1"})
-    answer = call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert (answer.finish, answer.text, answer.model) == ("refusal", "", "m-1")
 
 
 def test_gemini_counts_thought_tokens_and_does_not_continue_a_reply(
@@ -225,13 +203,6 @@ def test_openai_request_has_sampling_schema_and_ids(ask: Make, settings: Make, c
     assert "idempotency-key: k-1\r\n" in script.heads[0].lower()
 
 
-def test_deepseek_request_asks_for_json_without_a_schema(ask: Make, settings: Make, call: Call, script: Any) -> None:
-    script.says(200, _openai_reply({"content": "{}", "reasoning_content": "thoughts"}))
-    answer = call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
-    assert script.bodies[0]["response_format"] == {"type": "json_object"}
-    assert answer.text == "{}"
-
-
 def test_gemini_request_has_sampling_schema_and_ids(ask: Make, settings: Make, call: Call, script: Any) -> None:
     script.says(200, {"candidates": [{"content": {"parts": [{"text": "{}"}]}, "finishReason": "STOP"}]})
     call(settings("gemini", base_url=script.url("gemini"), model="gemini-x"), ask("a-1", "k-1", max_tokens=99))
@@ -245,16 +216,6 @@ def test_gemini_request_has_sampling_schema_and_ids(ask: Make, settings: Make, c
     assert "/v1beta/models/gemini-x:generateContent" in script.heads[0]
     assert "idempotency-key: k-1\r\n" in script.heads[0].lower()
     assert "x-client-request-id: k-1" not in script.heads[0].lower()
-
-
-def test_openai_organization_and_project_are_not_sent_to_other_servers(
-    ask: Make, settings: Make, call: Call, script: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-mine")
-    script.says(200, _openai_reply({"content": "{}"}))
-    call(settings("openai", base_url=script.url("openai")), ask())
-    assert "of-mine" not in script.heads[0]
 
 
 def test_gemini_ignores_the_replay_settings_of_the_environment(

@@ -27,27 +27,6 @@ async def _all_closed(server: JudgeServer) -> bool:
     return await _until(lambda: server.stats().open_connections == 0)
 
 
-@pytest.mark.parametrize("kind", [FaultKind.HANG, FaultKind.SLOW_BODY])
-@pytest.mark.parametrize("name", ["openai", "gemini"])
-def test_a_cancelled_call_closes_its_connection(name: str, kind: FaultKind, ask: Make, settings: Make) -> None:
-    async def cancel() -> None:
-        provider = open_provider(settings(name, server))
-        tasks = [asyncio.create_task(provider.ask(ask(f"attempt-{number}"))) for number in range(3)]
-        assert await _until(lambda: server.stats().requests == 3)
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        assert all(task.cancelled() for task in tasks)
-        assert await _all_closed(server)
-        server.behaviour = Behaviour(delay="zero")
-        assert (await provider.ask(ask())).billable
-        await provider.aclose()
-        assert await _all_closed(server)
-
-    with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
-        asyncio.run(cancel())
-
-
 @pytest.mark.parametrize("name", ["openai", "gemini"])
 def test_a_call_that_times_out_closes_its_connection(name: str, ask: Make, settings: Make) -> None:
     async def wait() -> None:

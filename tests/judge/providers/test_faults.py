@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -13,8 +11,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.config.judge import Judge as JudgeConfig
-from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
-from rc1_lib.judge.providers import LIVE, open_provider
+from rc1_lib.judge.calls import Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers.exchange import _MOST
 from tests.judge_server import Behaviour, FaultKind, running
 
@@ -33,11 +30,6 @@ FAULTS = {
     FaultKind.SLOW_BODY: AttemptOutcome.TIMEOUT,
     FaultKind.HANG: AttemptOutcome.TIMEOUT,
 }
-REPLIED = (FaultKind.BAD_JSON_REPLY, FaultKind.WRONG_SCHEMA, FaultKind.REFUSAL, FaultKind.TRUNCATED)
-
-
-def test_every_kind_of_fault_has_a_case() -> None:
-    assert set(FAULTS) | set(REPLIED) == set(FaultKind)
 
 
 def wires_and_faults() -> Iterator[Any]:
@@ -76,47 +68,6 @@ def test_each_fault_has_its_outcome_status_and_detail(
     assert failures[0].retry_after == (1.0 if kind is FaultKind.RATE_LIMIT_RETRY_AFTER else None)
 
 
-@pytest.mark.parametrize("name", sorted(LIVE))
-def test_outcomes_of_a_mixed_run_equal_the_servers_counts(name: str, ask: Make, settings: Make) -> None:
-    rates = dict.fromkeys((*(kind for kind in FAULTS if FAULTS[kind] is not AttemptOutcome.TIMEOUT), *REPLIED), 0.06)
-
-    async def several() -> Counter[str]:
-        provider = open_provider(settings(name, server))
-        calls = (provider.ask(ask(f"attempt-{number}", f"key-{number}")) for number in range(60))
-        results = await asyncio.gather(*calls, return_exceptions=True)
-        await provider.aclose()
-        seen: Counter[str] = Counter()
-        for result in results:
-            if isinstance(result, Answer):
-                seen["answered"] += 1
-            else:
-                assert isinstance(result, CallFailedError)
-                seen[result.fault] += 1
-        return seen
-
-    with running(Behaviour(seed=3, delay="zero", faults=rates)) as server:
-        seen = asyncio.run(several())
-        stats = server.stats()
-    assert stats.requests == 60
-    assert sorted(stats.attempt_ids) == sorted(f"attempt-{number}" for number in range(60))
-    assert seen.pop("answered") == stats.answered
-    expected: Counter[str] = Counter()
-    for kind, fault in FAULTS.items():
-        expected[fault] += stats.by_kind.get(kind.value, 0)
-    assert seen == +expected
-    assert len(+expected) == 5
-
-
-@pytest.mark.parametrize("wait", [0.25, 7, "17"])
-@pytest.mark.parametrize("name", WIRES)
-def test_the_retry_after_of_a_429_is_read(
-    name: str, wait: float | str, ask: Make, settings: Make, failed_call: Failed
-) -> None:
-    with running(Behaviour(delay="zero", retry_after=wait, faults={FaultKind.RATE_LIMIT: 1.0})) as server:
-        failure = failed_call(settings(name, server), ask())
-    assert failure.retry_after == float(wait)
-
-
 @pytest.mark.parametrize("name", WIRES)
 def test_the_retry_after_of_a_503_is_read(
     name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
@@ -127,18 +78,10 @@ def test_the_retry_after_of_a_503_is_read(
     assert "overloaded" in failure.detail
 
 
-def test_the_retry_delay_in_geminis_body_is_read(ask: Make, settings: Make, failed_call: Failed, script: Any) -> None:
-    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "17.5s"}
-    script.says(429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow", "details": [info]}})
-    failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert (failure.fault, failure.retry_after) == (AttemptOutcome.RATE_LIMITED, 17.5)
-
-
-@pytest.mark.parametrize("error", [{"code": "insufficient_quota"}, {"type": "insufficient_quota", "code": None}])
 def test_an_exhausted_account_is_rejected_instead_of_rate_limited(
-    error: dict[str, Any], ask: Make, settings: Make, failed_call: Failed, script: Any
+    ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
-    script.says(429, {"error": {"message": "You exceeded your current quota.", **error}}, "Retry-After: 3")
+    script.says(429, {"error": {"message": "Too much.", "code": "insufficient_quota"}}, "Retry-After: 3")
     failure = failed_call(settings("openai", base_url=script.url("openai")), ask())
     assert (failure.fault, failure.retry_after) == (AttemptOutcome.REJECTED, None)
     assert "SCORER_API_KEY" in failure.detail
@@ -158,26 +101,15 @@ def test_an_exhausted_daily_quota_is_rejected_instead_of_rate_limited(
         (307, AttemptOutcome.REJECTED, "judge.base_url"),
         (400, AttemptOutcome.REJECTED, "docs/judge.md"),
         (401, AttemptOutcome.REJECTED, "SCORER_API_KEY"),
-        (402, AttemptOutcome.REJECTED, "balance"),
-        (403, AttemptOutcome.REJECTED, "SCORER_API_KEY"),
         (404, AttemptOutcome.REJECTED, "judge.model (judge-large)"),
         (408, AttemptOutcome.SERVER_ERROR, "said so"),
-        (409, AttemptOutcome.SERVER_ERROR, "said so"),
-        (422, AttemptOutcome.REJECTED, "docs/judge.md"),
-        (529, AttemptOutcome.SERVER_ERROR, "said so"),
     ],
 )
 @pytest.mark.parametrize("name", WIRES)
 def test_each_http_status_maps_to_its_fault(
-    name: str,
-    status: int,
-    fault: AttemptOutcome,
-    named: str,
-    ask: Make,
-    settings: Make,
-    failed_call: Failed,
+    name: str, status: int, fault: AttemptOutcome, named: str, ask: Make, settings: Make, failed_call: Failed,
     script: Any,
-) -> None:
+) -> None:  # fmt: skip
     script.says(status, {"error": {"message": "It said so. " + "On and on. " * 99}}, f"Location: {script.url(name)}")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
     assert (failure.fault, failure.status) == (fault, status)
@@ -199,18 +131,11 @@ def test_geminis_invalid_key_error_names_the_key_variable(
 
 ODD_BODIES: tuple[Any, ...] = (
     b"",
-    b"null",
     b"[]",
-    b'"text"',
     b"\xff\xfe\x00",
-    b"[" * 100_000,
     {"choices": None, "candidates": None},
-    {"choices": {}, "candidates": {}},
     {"choices": [None], "candidates": [None]},
-    {"choices": [{}], "candidates": [{"content": []}]},
     {"choices": [{"message": "text"}], "candidates": [{"content": {"parts": ["text"]}}]},
-    {"choices": [{"message": {"content": ["text"]}}], "candidates": [{"content": {"parts": {}}}]},
-    {"error": "text"},
     {"error": {"message": "text", "code": 200}},
 )
 
@@ -225,7 +150,7 @@ def test_a_200_without_a_reply_is_a_bad_body(
     assert (failure.fault, failure.status) == (AttemptOutcome.BAD_BODY, 200)
 
 
-@pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000, b"", b"[1]", b'{"error": 3}', {"error": {}}])
+@pytest.mark.parametrize("body", [b"\xff\xfe\x00", b"[" * 100_000, b'{"error": 3}'])
 @pytest.mark.parametrize("name", WIRES)
 def test_the_status_decides_if_an_error_has_an_unreadable_body(
     name: str, body: Any, ask: Make, settings: Make, failed_call: Failed, script: Any
@@ -236,54 +161,31 @@ def test_the_status_decides_if_an_error_has_an_unreadable_body(
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_an_error_with_a_truncated_body_keeps_its_status(
-    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
-) -> None:
-    script.says(503, {"error": {"message": "overloaded"}})
-    script.response = script.response[:-9]
-    failure = failed_call(settings(name, base_url=script.url(name)), ask())
-    assert (failure.fault, failure.status) == (AttemptOutcome.SERVER_ERROR, 503)
-
-
-@pytest.mark.parametrize("name", WIRES)
-def test_a_damaged_gzip_body_is_a_bad_body(
-    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
-) -> None:
-    script.says(200, gzip.compress(b'{"choices": []}')[:-12] + b"\x00" * 12, "Content-Encoding: gzip")
-    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.BAD_BODY
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("name", WIRES)
 def test_a_body_that_is_too_large_is_not_kept(
-    name: str, packed: bool, ask: Make, settings: Make, failed_call: Failed, script: Any
+    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     body = b" " * _MOST + b"{}"
     for status, fault in ((200, AttemptOutcome.BAD_BODY), (503, AttemptOutcome.SERVER_ERROR)):
-        script.says(status, gzip.compress(body) if packed else body, *["Content-Encoding: gzip"] * packed)
+        script.says(status, gzip.compress(body), "Content-Encoding: gzip")
         failure = failed_call(settings(name, base_url=script.url(name)), ask())
         assert (failure.fault, len(str(failure)) < 1000) == (fault, True)
         assert status != 200 or f"more than {_MOST:,} bytes" in str(failure)
 
 
-@pytest.mark.parametrize("code", [429, "429", "overloaded", 1302])
+@pytest.mark.parametrize("code", ["429", "overloaded"])
 @pytest.mark.parametrize("name", WIRES)
 def test_an_error_reported_under_200_is_classified_by_its_code(
-    name: str, code: int | str, ask: Make, settings: Make, failed_call: Failed, script: Any
+    name: str, code: str, ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     script.says(200, {"error": {"code": code, "message": "upstream is busy"}}, "Retry-After: 4")
     failure = failed_call(settings(name, base_url=script.url(name)), ask())
     assert (failure.fault, failure.status, failure.retry_after) == (AttemptOutcome.RATE_LIMITED, 429, 4.0)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:9", "nobody.invalid"])
 @pytest.mark.parametrize("name", WIRES)
-def test_an_unreachable_server_is_a_connection_fault(
-    name: str, host: str, ask: Make, settings: Make, failed_call: Failed
-) -> None:
-    failure = failed_call(settings(name, base_url=f"http://{host}"), ask())
+def test_an_unreachable_server_is_a_connection_fault(name: str, ask: Make, settings: Make, failed_call: Failed) -> None:
+    failure = failed_call(settings(name, base_url="http://127.0.0.1:9"), ask())
     assert (failure.fault, failure.status, failure.sent) == (AttemptOutcome.CONNECTION, None, False)
-    assert host.partition(":")[0] in failure.detail
 
 
 def test_a_request_above_every_limit_is_rejected_with_the_providers_sentence(
@@ -301,11 +203,8 @@ def test_a_request_above_every_limit_is_rejected_with_the_providers_sentence(
     [
         (400, {"message": "no", "code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}),
         (400, {"message": "The prompt triggered Azure OpenAI's content management policy."}),
-        (400, {"message": "Content Exists Risk"}),
         (400, {"message": "Input data may contain inappropriate content.", "code": "data_inspection_failed"}),
-        (400, {"message": "Invalid prompt: your prompt was flagged", "code": "invalid_prompt"}),
         (403, {"message": "Your chosen model requires moderation and your input was flagged for violence."}),
-        (403, {"message": "Content violates usage guidelines."}),
     ],
 )
 def test_a_content_filter_error_is_a_refusal(
@@ -320,20 +219,3 @@ def test_a_terminated_account_is_rejected_instead_of_refused(
 ) -> None:
     script.says(403, {"error": {"message": "Your access was terminated due to violation of our policies."}})
     assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is AttemptOutcome.REJECTED
-
-
-@pytest.mark.parametrize("name", WIRES)
-def test_a_server_without_http_is_a_connection_fault(
-    name: str, ask: Make, settings: Make, failed_call: Failed, script: Any
-) -> None:
-    script.response = b"SSH-2.0-OpenSSH_9.6\r\n"
-    assert failed_call(settings(name, base_url=script.url(name)), ask()).fault is AttemptOutcome.CONNECTION
-
-
-def test_deepseeks_insufficient_resource_is_a_server_error(
-    ask: Make, settings: Make, failed_call: Failed, script: Any
-) -> None:
-    choice = {"message": {"content": '{"a"'}, "finish_reason": "insufficient_system_resource"}
-    script.says(200, {"choices": [choice]})
-    failure = failed_call(settings("deepseek_r1", base_url=script.url("deepseek_r1")), ask())
-    assert failure.fault is AttemptOutcome.SERVER_ERROR

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from rc1_lib.config.judge import Judge as JudgeConfig
-from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
+from rc1_lib.judge.calls import Answer, Ask
 from rc1_lib.judge.rubric import DIMENSIONS, score
 
 Call = Callable[[JudgeConfig, Ask], Answer]
@@ -29,23 +26,8 @@ def test_the_local_rubric_replies_with_its_scores_and_bills_nothing(ask: Make, s
     assert (answer.billable, answer.tokens_in, answer.tokens_out, answer.finish) == (False, 0, 0, "stop")
 
 
-def test_request_ids_are_unique_and_the_model_is_constant(ask: Make, settings: Make, call: Call) -> None:
-    answers = [call(settings("rubric"), ask()) for _ in range(3)]
-    assert len({answer.request_id for answer in answers}) == 3
-    assert len({answer.model for answer in answers}) == 1
-
-
 def test_the_gold_answer_does_not_change_the_scores(ask: Make, settings: Make, call: Call) -> None:
     asked: Ask = ask()
     with_gold = [{**message, "gold": "Paris", "answer": "Paris"} for message in asked.messages]
     further = dataclasses.replace(asked, messages=with_gold, system="The gold answer is Paris.", user="Paris")
     assert call(settings("rubric"), further).text == call(settings("rubric"), asked).text
-
-
-def test_a_dialogue_without_an_assistant_message_is_rejected(ask: Make, settings: Make) -> None:
-    from rc1_lib.judge.providers import open_provider
-
-    asked = dataclasses.replace(ask(), messages=({"role": "user", "content": "?"},))
-    with pytest.raises(CallFailedError) as caught:
-        asyncio.run(open_provider(settings("rubric")).ask(asked))
-    assert caught.value.fault is AttemptOutcome.REJECTED

