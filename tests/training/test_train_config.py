@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rc1_lib.config.engines import ENGINES, names_of
 from rc1_lib.config.file import merged, read_layers
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.train_config import PROJECTIONS, load_train_config
@@ -16,38 +15,13 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
 FIRST = """
 run:
-  seed: 20250823
-  output_dir: "checkpoints/local"
-  save_steps: 500
-  eval_steps: 1000
-  max_steps: 2000
-  mixed_precision: "bf16"
-  gradient_accumulation: 2
-  device_pref: ["mps","cpu"]
-  log_file: "logs/train.log"
-data:
-  train_path: "data/train_min.jsonl"
-  eval_path:  "data/eval_min.jsonl"
-  max_length: 1024
-  batch_size: 1
-model:
-  base: "Qwen/Qwen2.5-3B-Instruct"
-  lora:
-    enable: true
-    r: 8
-    alpha: 16
-    dropout: 0.05
-engine:
-  name: "trl_ppo"
-  target_kl: 0.03
-  lr: 1.0e-5
-  clip_coef: 0.2
-strategy:
-  name: "ppo"
-callbacks:
-  - "logging"
-  - "checkpoint"
-  - "eval_shadow"
+  {seed: 20250823, output_dir: checkpoints/local, save_steps: 500, eval_steps: 1000, max_steps: 2000,
+   mixed_precision: bf16, gradient_accumulation: 2, device_pref: [mps, cpu], log_file: logs/train.log}
+data: {train_path: data/train_min.jsonl, eval_path: data/eval_min.jsonl, max_length: 1024, batch_size: 1}
+model: {base: Qwen/Qwen2.5-3B-Instruct, lora: {enable: true, r: 8, alpha: 16, dropout: 0.05}}
+engine: {name: trl_ppo, target_kl: 0.03, lr: 1.0e-5, clip_coef: 0.2}
+strategy: {name: ppo}
+callbacks: [logging, checkpoint, eval_shadow]
 """
 SECOND = """
 data: {padding_side: right}
@@ -117,12 +91,6 @@ def test_early_stop_metric_that_the_engine_does_not_measure_is_rejected(engine: 
         ("run.output_dir", "../out", r"run\.output_dir: .*'\.\./out', .*workspace"),
         ("run.device_pref", ["cpu", "cpu"], r"run\.device_pref: .*: cpu, cpu"),
         ("run.steps", 3, r"unknown .*'run\.steps'"),
-        (
-            "engine.name",
-            "trl_kto",
-            rf"engine\.name: .*'trl_kto', .* {', '.join(names_of(ENGINES))}",
-        ),
-        ("strategy.name", "dpo", r"strategy\.name: .*'dpo', .* demonstrations, groups, ppo, sft"),
         ("callbacks", ["loging"], r"callbacks\.0: .*'logging', 'checkpoint'"),
         ("callbacks", ["grad_clip"], r"\bgrad_clip .*\bone\b"),
         (

@@ -104,6 +104,14 @@ def test_changed_setting_repeats_the_warm_start(
     assert record_inode(made) != before
 
 
+def test_changed_rows_or_base_repeat_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    form, rows = inputs
+    fewer = reference(made, (form, rows[1:])).sha256
+    settings = made.workspace.path("base") / "generation_config.json"
+    settings.write_text(settings.read_text() + "\n")
+    assert len({warm[1].sha256, fewer, reference(made, inputs).sha256}) == 3
+
+
 def test_changed_code_or_prompt_form_repeats_the_warm_start(
     made: Run, inputs: Inputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

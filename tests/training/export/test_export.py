@@ -138,21 +138,17 @@ def test_four_bit_base_is_exported_with_its_dequantized_weights(tiny: Tiny) -> N
     assert json.loads((target / "export.json").read_text())["base"]["quantized"] is True
 
 
-@pytest.fixture
-def one_weight_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes one weight of the merged model."""
+def test_merged_model_that_differs_from_the_policy_is_not_written(
+    after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     merged_model = export_module.merged_model
 
-    def off(*arguments: object) -> torch.nn.Module:
+    def one_weight_off(*arguments: object) -> torch.nn.Module:
         model = merged_model(*arguments)  # type: ignore[arg-type]
         model.get_submodule("model.layers.1.mlp.down_proj").weight.data[0, 0] += 1.0
         return model
 
-    monkeypatch.setattr(export_module, "merged_model", off)
-
-
-@pytest.mark.usefixtures("one_weight_off")
-def test_merged_model_that_differs_from_the_policy_is_not_written(after_two_steps: Trained) -> None:
+    monkeypatch.setattr(export_module, "merged_model", one_weight_off)
     run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out/policy")
     with pytest.raises(ExportMismatchError) as error:
