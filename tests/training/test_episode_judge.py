@@ -223,7 +223,29 @@ def test_judge_version_other_than_the_calibrated_one_is_rejected(tiny: Tiny, ser
         judge.score(dialogues(2))
 
 
+def test_fewer_scores_than_minibatches_stop_the_training(tiny: Tiny) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
+        judge = EpisodeJudge(live_run(tiny, refusing, "training.reward.min_scored=0"))
+        with pytest.raises(RC1Error, match=r" 0 of 5 .* 2 \(training\.update\.minibatches\).*: 5: the"):
+            judge.score(dialogues(5))
+
+
+def test_live_judge_without_a_model_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
+    run = weigh(tiny("training.reward.judge=1", *overrides(server.base_url), "judge.model=null"), OF_JUDGE, [MODEL])
+    with pytest.raises(ConfigError, match=r"judge\.model"):
+        EpisodeJudge(run)
+
+
 # ---- fingerprint and cost ----
+
+
+@pytest.mark.parametrize(
+    "override", ["judge.samples=5", "reward.unstable_weight=0.9", "gates.stability.max_variance=0.01"]
+)
+def test_judge_settings_change_the_fingerprint(tiny: Tiny, override: str) -> None:
+    run = weigh(tiny("training.reward.judge=1"))
+    assert EpisodeJudge(run).sha256 == EpisodeJudge(run).sha256
+    assert EpisodeJudge(tiny("training.reward.judge=1", override)).sha256 != EpisodeJudge(run).sha256
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -242,16 +264,3 @@ def test_costs_of_killed_and_stopped_requests_count_in_the_step(
     assert log["run_id"].n_unique() == 3 and scores.calls == log.height
     assert scores.usd == pytest.approx(paid_in(run, REPLIES).usd) and scores.usd >= log["cost_usd"].sum() > 0
     assert not any(run.workspace.path(ASKED_ABOUT).iterdir())
-
-
-def test_fewer_scores_than_minibatches_stop_the_training(tiny: Tiny) -> None:
-    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live_run(tiny, refusing, "training.reward.min_scored=0"))
-        with pytest.raises(RC1Error, match=r" 0 of 5 .* 2 \(training\.update\.minibatches\).*: 5: the"):
-            judge.score(dialogues(5))
-
-
-def test_live_judge_without_a_model_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
-    run = weigh(tiny("training.reward.judge=1", *overrides(server.base_url), "judge.model=null"), OF_JUDGE, [MODEL])
-    with pytest.raises(ConfigError, match=r"judge\.model"):
-        EpisodeJudge(run)

@@ -41,6 +41,11 @@ def stages(rows: list[Mapping[str, Any]]) -> Counter[str]:
     return found
 
 
+def test_always_wrong_model_scores_0_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
+    found = skill_by_stage(Oracle(len(form._tokenizer), lambda ids: [0] * len(ids)), pool[:10], form)
+    assert {value for name, value in found.items() if not name.startswith("n ")} == {0.0}
+
+
 def test_perfect_model_scores_1_at_every_stage(form: ChatFormat, pool: list[dict[str, Any]]) -> None:
     rows = pool[:30]
     found = skill_by_stage(Oracle(len(form._tokenizer)), rows, form)
