@@ -16,7 +16,7 @@ from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import Verdicts
 from tests.ticketed import copy_with_base, ticketed
-from tests.training.ranks.test_launched import TWO
+from tests.training.ranks.launches import TWO
 
 from . import launched
 from .conftest import settings

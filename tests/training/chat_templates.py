@@ -1,7 +1,7 @@
-"""Short versions of public models' chat templates, in our own words, with a tokenizer that has their special tokens.
+"""Public models' chat templates, with a small tokenizer that has their special tokens.
 
-Each follows the published form in what RC1's dialogues use: roles, special tokens, how tools are described and called,
-where thoughts are, and what the template rejects. Long texts (default prompts, instructions) are left out.
+Most are the copies that TRL ships. Three are short versions in our own words, which follow the published form in what
+RC1's dialogues use: roles, special tokens, how tools are described and called, thoughts, and what is rejected.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import trl
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
@@ -32,134 +34,19 @@ _SPLIT = "|".join(
 _CHATML = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _QWEN = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
 
-_JSON_TOOLS = """\
-{{- '# Tools\\n<tools>' }}{% for t in tools %}{{ '\\n' + (t | tojson) }}{% endfor -%}
-{{- '\\n</tools>\\nCall one so:\\n<tool_call>\\n{"name": <name>, "arguments": <arguments>}\\n</tool_call>' }}"""
 
-_TOOL_REPLIES = """\
-{%- if loop.first or loop.previtem.role != 'tool' %}{{ '<|im_start|>user' }}{% endif -%}
-{{- '\\n<tool_response>\\n' + m.content + '\\n</tool_response>' }}
-{%- if loop.last or loop.nextitem.role != 'tool' %}{{ '<|im_end|>\\n' }}{% endif -%}"""
+def _published(name: str) -> str:
+    """TRL's copy of a published template."""
+    return (Path(trl.__file__).parent / "chat_templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
-_JSON_CALLS = """\
-{%- for c in m.tool_calls or [] -%}
-{%- if not loop.first or m.content %}{{ '\\n' }}{% endif -%}
-{{- '<tool_call>\\n{"name": "' + c.function.name + '", "arguments": ' }}
-{{- c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}
-{{- '}\\n</tool_call>' }}
-{%- endfor -%}"""
 
-_QWEN_SYSTEM = f"""\
-{{%- set system = messages[0].content if messages[0].role == 'system' else DEFAULT -%}}
-{{%- if tools -%}}{{{{ '<|im_start|>system\\n' + system + '\\n\\n' }}}}{_JSON_TOOLS}{{{{ '<|im_end|>\\n' }}}}
-{{%- elif system %}}{{{{ '<|im_start|>system\\n' + system + '<|im_end|>\\n' }}}}{{% endif -%}}"""
-
-QWEN2_5 = f"""\
-{_QWEN_SYSTEM.replace("DEFAULT", "'You are Qwen.'")}
-{{%- for m in messages -%}}
-{{%- if m.role == 'tool' -%}}{_TOOL_REPLIES}
-{{%- elif m.role != 'system' or not loop.first -%}}
-{{{{- '<|im_start|>' + m.role + '\\n' + m.content }}}}{_JSON_CALLS}{{{{ '<|im_end|>\\n' }}}}
-{{%- endif -%}}{{%- endfor -%}}
-{{%- if add_generation_prompt %}}{{{{ '<|im_start|>assistant\\n' }}}}{{% endif -%}}"""
-
-_QWEN3 = f"""\
-{_QWEN_SYSTEM.replace("DEFAULT", "''")}
-{{%- set at = namespace(asked=0) -%}}
-{{%- for m in messages -%}}
-{{%- if m.role == 'user' and not m.content.startswith('<tool_response>') -%}}
-{{%- set at.asked = loop.index0 -%}}
-{{%- endif -%}}
-{{%- endfor -%}}
-{{%- for m in messages -%}}
-{{%- if m.role == 'tool' -%}}{_TOOL_REPLIES}
-{{%- elif m.role == 'assistant' -%}}
-{{%- set said = m.content.split('</think>')[-1].lstrip('\\n') -%}}
-{{{{- '<|im_start|>assistant\\n' }}}}
-{{%- if loop.last and loop.index0 > at.asked %}}{{{{ '<think>\\n\\n</think>\\n\\n' }}}}{{% endif -%}}
-{{{{- said }}}}{_JSON_CALLS}{{{{ '<|im_end|>\\n' }}}}
-{{%- elif m.role != 'system' or not loop.first -%}}
-{{{{- '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}}}
-{{%- endif -%}}{{%- endfor -%}}
-{{%- if add_generation_prompt %}}{{{{ '<|im_start|>assistant\\n' }}}}OPENING{{% endif -%}}"""
-_EMPTY = "{{ '<think>\\n\\n</think>\\n\\n' }}"
-QWEN3 = _QWEN3.replace("OPENING", f"{{% if enable_thinking is defined and not enable_thinking %}}{_EMPTY}{{% endif %}}")
-QWEN3_THINKING = _QWEN3.replace("OPENING", "{{ '<think>\\n' }}")
-
-QWEN3_5 = f"""\
-{{%- set system = messages[0].content | trim if messages[0].role == 'system' else '' -%}}
-{{%- if tools -%}}
-{{{{- '<|im_start|>system\\n# Tools\\n<tools>' }}}}{{% for t in tools %}}{{{{ '\\n' + (t | tojson) }}}}{{% endfor -%}}
-{{{{- '\\n</tools>\\n<tool_call>\\n<function=name>\\n<parameter=a>\\nb\\n</parameter>\\n</function>\\n</tool_call>' }}}}
-{{{{- ('\\n\\n' + system if system else '') + '<|im_end|>\\n' }}}}
-{{%- elif system %}}{{{{ '<|im_start|>system\\n' + system + '<|im_end|>\\n' }}}}{{% endif -%}}
-{{%- set at = namespace(asked=-1) -%}}
-{{%- for m in messages -%}}
-{{%- if m.role == 'user' and not m.content.startswith('<tool_response>') -%}}
-{{%- set at.asked = loop.index0 -%}}
-{{%- endif -%}}
-{{%- endfor -%}}
-{{%- if at.asked < 0 %}}{{{{ raise_exception('no user message') }}}}{{% endif -%}}
-{{%- for m in messages -%}}
-{{%- if m.role == 'tool' -%}}{_TOOL_REPLIES}
-{{%- elif m.role == 'assistant' -%}}
-{{{{- '<|im_start|>assistant\\n' + ('<think>\\n\\n</think>\\n\\n' if loop.index0 > at.asked else '') }}}}
-{{{{- m.content.split('</think>')[-1] | trim + '<|im_end|>\\n' }}}}
-{{%- elif m.role == 'user' %}}{{{{ '<|im_start|>user\\n' + m.content | trim + '<|im_end|>\\n' }}}}
-{{%- elif not loop.first %}}{{{{ raise_exception('a system message comes first') }}}}{{% endif -%}}
-{{%- endfor -%}}
-{{%- if add_generation_prompt -%}}{{{{ '<|im_start|>assistant\\n' }}}}
-{{%- if enable_thinking is defined and not enable_thinking -%}}{_EMPTY}
-{{%- else %}}{{{{ '<think>\\n' }}}}{{% endif %}}{{% endif -%}}"""
-
-_HEAD = "'<|start_header_id|>' + {} + '<|end_header_id|>\\n\\n'"
-LLAMA3 = f"""\
-{{{{- bos_token }}}}
-{{%- if not date_string is defined %}}{{% set date_string = strftime_now("%d %b %Y") %}}{{% endif -%}}
-{{%- if messages[0].role == 'system' -%}}
-{{%- set system = messages[0].content | trim %}}{{% set messages = messages[1:] -%}}
-{{%- else %}}{{% set system = '' %}}{{% endif -%}}
-{{{{- {_HEAD.format("'system'")} + 'Today Date: ' + date_string + '\\n\\n' + system + '<|eot_id|>' }}}}
-{{%- if tools -%}}
-{{{{- {_HEAD.format("'user'")} + 'Answer with {{"name": name, "parameters": arguments}}.\\n\\n' }}}}
-{{%- for t in tools %}}{{{{ (t | tojson(indent=4)) + '\\n\\n' }}}}{{% endfor -%}}
-{{{{- messages[0].content | trim + '<|eot_id|>' }}}}{{% set messages = messages[1:] %}}
-{{%- endif -%}}
-{{%- for m in messages -%}}
-{{%- if m.tool_calls -%}}
-{{%- if m.tool_calls | length != 1 %}}{{{{ raise_exception('one call at once') }}}}{{% endif -%}}
-{{%- set f = m.tool_calls[0].function -%}}
-{{{{- {_HEAD.format("'assistant'")} + '{{"name": "' + f.name + '", "parameters": ' }}}}
-{{{{- (f.arguments | tojson) + '}}<|eot_id|>' }}}}
-{{%- elif m.role == 'tool' %}}{{{{ {_HEAD.format("'ipython'")} + (m.content | tojson) + '<|eot_id|>' }}}}
-{{%- else %}}{{{{ {_HEAD.format("m.role")} + m.content | trim + '<|eot_id|>' }}}}{{% endif -%}}
-{{%- endfor -%}}
-{{%- if add_generation_prompt %}}{{{{ {_HEAD.format("'assistant'")} }}}}{{% endif -%}}"""
-
-_GEMMA = """\
-{{- bos_token }}
-SYSTEM
-{%- for m in messages -%}
-{%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('user and assistant take turns') }}{% endif -%}
-{{- '<start_of_turn>' + ('model' if m.role == 'assistant' else m.role) + '\\n' + (before if loop.first else '') }}
-{{- m.content | trim + '<end_of_turn>\\n' }}
-{%- endfor -%}
-{%- if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif -%}"""
-GEMMA2 = _GEMMA.replace(
-    "SYSTEM",
-    "{%- set before = '' -%}{%- if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif -%}",
-)
-GEMMA3 = _GEMMA.replace(
-    "SYSTEM",
-    "{%- set before = '' -%}{%- if messages[0].role == 'system' -%}"
-    "{%- set before = messages[0].content + '\\n\\n' -%}{%- set messages = messages[1:] -%}{%- endif -%}",
-)
-
-PHI = """\
-{%- for m in messages -%}
-{%- if m.role in ['system', 'user', 'assistant'] %}{{ '<|' + m.role + '|>\\n' + m.content + '<|end|>\\n' }}{% endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt %}{{ '<|assistant|>\\n' }}{% else %}{{ eos_token }}{% endif -%}"""
+QWEN3, GEMMA3 = _published("qwen3"), _published("gemma3")
+_MAY_THINK = """\
+    {%- if enable_thinking is defined and enable_thinking is false %}
+        {{- '<think>\\n\\n</think>\\n\\n' }}
+    {%- endif %}
+"""
+QWEN3_THINKING = QWEN3.replace(_MAY_THINK, "    {{- '<think>\\n' }}\n")
 
 SMOLLM2 = """\
 {%- for m in messages -%}
@@ -184,27 +71,6 @@ SMOLLM3 = """\
 {%- if add_generation_prompt -%}
 {{- '<|im_start|>assistant\\n' + ('<think>\\n\\n</think>\\n' if mode == '/no_think' else '') }}
 {%- endif -%}"""
-
-GPT_OSS = """\
-{{- '<|start|>system<|message|>Current date: ' + strftime_now("%Y-%m-%d") + '<|end|>' }}
-{%- set called = namespace(name=none) -%}
-{%- for m in messages -%}
-{%- if m.role == 'system' %}{{ '<|start|>developer<|message|># Instructions\\n\\n' + m.content + '<|end|>' }}
-{%- elif m.role == 'user' %}{{ '<|start|>user<|message|>' + m.content + '<|end|>' }}
-{%- elif m.role == 'tool' -%}
-{%- if called.name is none %}{{ raise_exception('nothing was called') }}{% endif -%}
-{{- '<|start|>functions.' + called.name + ' to=assistant<|channel|>commentary<|message|>' }}
-{{- (m.content | tojson) + '<|end|>' }}
-{%- elif m.tool_calls -%}
-{%- set called.name = m.tool_calls[0].function.name -%}
-{{- '<|start|>assistant to=functions.' + called.name + '<|channel|>commentary json<|message|>' }}
-{{- (m.tool_calls[0].function.arguments | tojson) + '<|call|>' }}
-{%- else -%}
-{{- '<|start|>assistant<|channel|>final<|message|>' + m.content }}
-{{- '<|return|>' if loop.last and not add_generation_prompt else '<|end|>' }}
-{%- endif -%}
-{%- endfor -%}
-{%- if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif -%}"""
 
 MISTRAL = """\
 {{- bos_token }}
@@ -271,22 +137,22 @@ _MISTRAL = (
 )  # fmt: skip
 
 FAMILIES = {
-    "Qwen2.5": Family(QWEN2_5, _CHATML, "<|im_end|>", _IM, _QWEN[:2]),
+    "Qwen2.5": Family(_published("qwen2_5"), _CHATML, "<|im_end|>", _IM, _QWEN[:2]),
     "Qwen3": Family(QWEN3, _CHATML, "<|im_end|>", _IM, _QWEN),
     "Qwen3-Thinking": Family(QWEN3_THINKING, _CHATML, "<|im_end|>", _IM, _QWEN),
-    "Qwen3.5": Family(QWEN3_5, _CHATML, "<|im_end|>", _IM, _QWEN),
-    "Llama 3.1": Family(LLAMA3, _LLAMA, "<|eot_id|>", ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>")),
-    "Gemma 2": Family(GEMMA2, _GEMMA_MARKS, "<eos>", ("<eos>", "<end_of_turn>"), ("\n\n", "<table>")),
+    "Qwen3.5": Family(_published("qwen3_5_think"), _CHATML, "<|im_end|>", _IM, _QWEN),
+    "Llama 3.1": Family(_published("llama3_2"), _LLAMA, "<|eot_id|>", ("<|end_of_text|>", "<|eom_id|>", "<|eot_id|>")),
+    "Gemma 2": Family(_published("gemma"), _GEMMA_MARKS, "<eos>", ("<eos>", "<end_of_turn>"), ("\n\n", "<table>")),
     "Gemma 3": Family(GEMMA3, _GEMMA_MARKS, "<eos>", ("<eos>", "<end_of_turn>"), ("\n\n", "<table>")),
     "Phi": Family(
-        PHI,
+        _published("phi3_5"),
         ("<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>"),
         "<|endoftext|>",
         ("<|endoftext|>", "<|end|>"),
     ),
     "SmolLM2": Family(SMOLLM2, _CHATML, "<|im_end|>", ("<|im_end|>",), pad="<|im_end|>"),
     "SmolLM3": Family(SMOLLM3, _CHATML, "<|im_end|>", ("<|im_end|>",), _QWEN),
-    "gpt-oss": Family(GPT_OSS, _HARMONY, "<|return|>", ("<|return|>", "<|endoftext|>", "<|call|>")),
+    "gpt-oss": Family(_published("gptoss"), _HARMONY, "<|return|>", ("<|return|>", "<|endoftext|>", "<|call|>")),
     "Mistral": Family(MISTRAL, _MISTRAL, "</s>", ("</s>",)),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.tiny import write_base
 
 UP = "model.layers.1.mlp.up_proj.weight"
-NORM = "model.norm.weight"
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +76,10 @@ def test_base_loads_with_tied_weights_stored_once(folder: Path | None, whole: Pa
     ("change", "message"),
     [
         (lambda weights: weights.pop(UP), rf"\black .*config\.json \({UP}\)"),
-        (lambda weights: weights.pop("model.embed_tokens.weight"), r"\black .*config\.json \("),
         (lambda weights: weights.update(odd=torch.ones(2)), r"does not have .*config\.json \(odd\)"),
-        (lambda weights: weights.update({NORM: torch.ones(3)}), rf"shapes .*config\.json \({NORM}\)"),
         (lambda weights: weights.update({UP: torch.ones(3, 64)}), rf"shapes .*config\.json \({UP}\)"),
     ],
-    ids=["missing", "no embedding", "unexpected", "norm of another size", "layer of another size"],
+    ids=["missing", "unexpected", "layer of another size"],
 )
 def test_weights_that_do_not_match_the_configuration_are_rejected(
     base: Path, change: Callable[[dict[str, torch.Tensor]], object], message: str, quantization: Any
@@ -97,10 +93,7 @@ def test_weights_that_do_not_match_the_configuration_are_rejected(
     ("values", "message"),
     [
         ({"hidden_size": 32}, r"shapes .*config\.json \(.* and \d+ more\)"),
-        ({"tie_word_embeddings": False}, r"\black .*\(lm_head\.weight\)"),
-        ({"hidden_size": "wide"}, r"\(.*'hidden_size' "),
         ({"hidden_act": "none"}, r"\(KeyError: 'none'"),
-        ({"pad_token_id": 999}, r"\(AssertionError"),
         ({"model_type": "none"}, r"\(ValueError"),
     ],
 )
@@ -133,14 +126,12 @@ def test_truncated_weights_file_is_rejected(base: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
-        ("tokenizer.json", lambda text: "{}"),
         ("tokenizer.json", lambda text: text[:1000]),
-        ("tokenizer.json", lambda text: "[]"),
         ("tokenizer.json", lambda text: json.dumps(json.loads(text) | {"model": {"type": "none"}})),
         ("tokenizer_config.json", lambda text: "[]"),
         ("config.json", lambda text: "[]"),
     ],
-    ids=["empty", "truncated", "list", "another model", "settings", "configuration"],
+    ids=["truncated", "another model", "settings", "configuration"],
 )
 def test_damaged_tokenizer_is_rejected(base: Path, name: str, damage: Callable[[str], str]) -> None:
     (base / name).write_text(damage((base / name).read_text(encoding="utf-8")), encoding="utf-8")
@@ -148,25 +139,11 @@ def test_damaged_tokenizer_is_rejected(base: Path, name: str, damage: Callable[[
         load_tokenizer(section(base))
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory"),
-        OSError(errno.ENOMEM, "Cannot allocate memory"),
-        RuntimeError("unable to mmap 3547200 bytes from file <model.safetensors>: Cannot allocate memory (12)"),
-        None,
-    ],
-    ids=["gpu", "system", "mapped", "cpu"],
-)
-def test_lack_of_memory_is_not_reported_as_damage(
-    base: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
-) -> None:
+def test_lack_of_memory_is_not_reported_as_damage(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
-        if error is not None:
-            raise error
         torch.empty(2**58)  # torch's own error on a CPU
 
     monkeypatch.setattr("rc1_lib.training.base_model.AutoModelForCausalLM.from_pretrained", full)
-    with pytest.raises((torch.OutOfMemoryError, OSError, RuntimeError)) as found:
+    with pytest.raises(RuntimeError) as found:
         load(base)
     assert shortage(found.value) == MEMORY

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
-import transformers.utils.chat_template_utils as rendering
-import trl
 from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.turn import Limits, Turn, read_text
+from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message
 from rc1_lib.run import Run
-from rc1_lib.training import chat_contract, chat_template, warm_start
+from rc1_lib.training import chat_contract, chat_template
 from rc1_lib.training.base_model import end_ids
-from rc1_lib.training.chat_contract import CHECKS, check_chat_contract
+from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.chat_template import MissingRoles
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start
 from rc1_lib.training.tool_schemas import DESCRIPTION
 from rc1_lib.workspace.artifacts import read_json, write_json
-from tests.training.chat_templates import FAMILIES, GEMMA3, SMOLLM2, SMOLLM3, ends_of, tokenizer_of
+from tests.training.chat_templates import FAMILIES, GEMMA3, SMOLLM2, ends_of, tokenizer_of
 from tests.training.tiny_world import shipped
 
 LIMITS = Limits(turns=8, tokens=8000, tool_errors=2, malformed=1, calls=5, turn_chars=4000, argument_chars=1000)
@@ -53,17 +49,6 @@ PASS: dict[str, tuple[str, MissingRoles, str, str]] = {
     "Mistral": ("system text", SYSTEM_AND_TOOL_MISSING, "", "</s>"),
 }
 """Family -> where tools are described, roles that its template lacks, what closes thoughts, what ends a turn."""
-INSTALLED = {
-    "qwen2_5": "Qwen2.5",
-    "qwen3": "Qwen3",
-    "qwen3_5_think": "Qwen3.5",
-    "llama3_2": "Llama 3.1",
-    "gemma": "Gemma 2",
-    "gemma3": "Gemma 3",
-    "phi3_5": "Phi",
-    "gptoss": "gpt-oss",
-}
-"""TRL's copy of a published template -> its short version here."""
 
 
 def settings(*, describe: bool = True, thinking: bool | None = None) -> RunConfig:
@@ -102,34 +87,6 @@ def test_supported_template_passes_with_the_expected_notes(name: str) -> None:
 def test_template_with_channels_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"'I look\..*'<\|channel\|>final"):
         checked("gpt-oss")
-
-
-@pytest.mark.parametrize("installed", INSTALLED)
-def test_short_template_gets_the_same_result_as_the_published_one(installed: str) -> None:
-    name = INSTALLED[installed]
-    template = (Path(trl.__file__).parent / "chat_templates" / f"{installed}.jinja").read_text(encoding="utf-8")
-
-    def judged(tokenizer: PreTrainedTokenizerBase) -> tuple[object, ...]:
-        try:
-            form = ChatFormat(tokenizer, describe_tools=True)
-        except ConfigError as error:
-            return (str(error).split("base_model: ")[1][:60],)
-        found = form.template
-        notes = check_chat_contract(form, settings(), ends_of(FAMILIES[name], tokenizer))
-        return found.described, found.missing_roles, found.closing, found.end, notes
-
-    assert judged(tokenizer_of(FAMILIES[name], template)) == judged(tokenizer_of(FAMILIES[name]))
-
-
-@pytest.mark.parametrize("name", PASS)
-def test_environment_parses_a_decoded_turn(name: str) -> None:
-    form = ChatFormat(tokenizer_of(FAMILIES[name]), describe_tools=True)
-    for messages in chat_contract._DIALOGUES:
-        for message in messages:
-            if message["role"] == "assistant":
-                turn = read_text(form.decode(form.turn_ids(message)[:-1]), LIMITS)
-                assert isinstance(turn, Turn)
-                assert (turn.content, len(turn.calls)) == (message["content"], len(message.get("tool_calls", ())))
 
 
 @pytest.mark.parametrize("name", PASS)
@@ -190,54 +147,20 @@ def test_thinking_can_be_disabled_if_the_template_supports_it(name: str) -> None
     assert "thinks" not in checked(name, thinking=False)
 
 
-@pytest.mark.parametrize("thinking", [True, False])
-def test_enable_thinking_is_rejected_if_the_template_ignores_it(thinking: bool) -> None:
-    with pytest.raises(ConfigError, match=rf" enable_thinking, .*\.enable_thinking is {str(thinking).lower()}; "):
-        checked("Qwen2.5", thinking=thinking)
+def test_enable_thinking_is_rejected_if_the_template_ignores_it() -> None:
+    with pytest.raises(ConfigError, match=r"\.enable_thinking is false; "):
+        checked("Qwen2.5", thinking=False)
 
 
 def test_template_that_opens_thoughts_despite_enable_thinking_false_is_rejected() -> None:
     template = FAMILIES["Qwen3-Thinking"].template.replace(
-        "{{ '<think>\\n' }}", "{{ '<think>' if enable_thinking is true else '<think>\\n' }}"
+        "{{- '<think>\\n' }}", "{{- '<think>' if enable_thinking is true else '<think>\\n' }}"
     )
     with pytest.raises(ConfigError, match=r"thoughts.*training\.enable_thinking .*rollout_len"):
         checked("Qwen3-Thinking", tokenizer_of(FAMILIES["Qwen3-Thinking"], template), thinking=False)
 
 
-def test_observation_is_tokenized_like_its_whole_text() -> None:
-    form = ChatFormat(tokenizer_of(FAMILIES["Qwen3"]))
-    replies: list[Message] = [{"role": "tool", "tool_call_id": "call_0", "name": "wiki", "content": "A page."}]
-    ids = form.observation_ids(replies)
-    text = "\n<|im_start|>user\n<tool_response>\nA page.\n</tool_response><|im_end|>\n<|im_start|>assistant\n"
-    assert ids == form.tokenizer(text, add_special_tokens=False)["input_ids"]
-    assert ".\n" in [form.decode([token]) for token in ids]
-
-
-class Clock(datetime):
-    """A clock that shows the year 2031."""
-
-    @classmethod
-    def now(cls, tz: Any = None) -> Clock:
-        return cls(2031, 2, 3, 4, 5, 6, tzinfo=tz)
-
-
-def test_prompt_is_the_same_on_another_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Message] = [{"role": "user", "content": "Who?"}]
-    tokenizer = tokenizer_of(FAMILIES["SmolLM3"])
-    before = ChatFormat(tokenizer).prompt_ids(asked)
-    monkeypatch.setattr(rendering, "datetime", Clock)
-    assert "2031" in str(tokenizer.apply_chat_template(asked, tokenize=False))
-    assert ChatFormat(tokenizer).prompt_ids(asked) == before
-    assert "26 July 2024" in ChatFormat(tokenizer).decode(before)
-
-
 # ---- each contract, broken once ----
-
-
-class MaskOffByOne(ChatFormat):
-    def dialogue_ids(self, messages: Sequence[Message]) -> tuple[list[int], list[bool]]:
-        ids, own = super().dialogue_ids(messages)
-        return ids, [own[-1], *own[:-1]]
 
 
 class EndNotLearned(ChatFormat):
@@ -278,7 +201,6 @@ class NotDescribed(ChatFormat):
 @pytest.mark.parametrize(
     ("damaged", "name", "message"),
     [
-        (MaskOffByOne, "Qwen2.5", r"action mask .* token \d"),
         (EndNotLearned, "Qwen2.5", r"action mask .* token \d"),
         (ObservesOnePadMore, "Qwen2.5", "tokenizes a demonstration"),
         (SplitsAtLineBreaks, "Qwen2.5", r"splits a rendered dialogue .* token \d"),
@@ -326,53 +248,22 @@ def test_learned_padding_is_detected(monkeypatch: pytest.MonkeyPatch, collator: 
         checked("SmolLM2")
 
 
-def test_end_of_turn_masked_as_padding_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """SmolLM2 pads with its end of turn: a collator that masks by the token would never learn to end a turn."""
-
-    def masks_pads(dialogues: Any, pad_id: int) -> Any:
-        batch = warm_start.padded_batch(dialogues, pad_id)
-        return {**batch, "action_mask": batch["action_mask"] & (batch["input_ids"] != pad_id)}
-
-    monkeypatch.setattr(chat_contract, "padded_batch", masks_pads)
-    with pytest.raises(ConfigError, match=r"labels .* start: "):
-        checked("SmolLM2")
-
-
 def test_current_date_in_a_prompt_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chat_template, "fixed_date", lambda template: template)
     with pytest.raises(ConfigError, match="today's date"):
         checked("SmolLM3")
-    by_another_name = "{%- set now = strftime_now -%}" + SMOLLM3.replace("strftime_now('%d %B %Y')", "now('%d')")
-    tokenizer = tokenizer_of(FAMILIES["SmolLM3"], by_another_name)
-    with pytest.raises(ConfigError, match=r"\bdate\b.*midnight"):
-        checked("SmolLM3", tokenizer)
-
-
-def test_computed_date_format_is_rejected() -> None:
-    tokenizer = tokenizer_of(FAMILIES["SmolLM3"], SMOLLM3.replace("'%d %B %Y'", "'%d' ~ ' %B'"))
-    with pytest.raises(ConfigError, match="today's date"):
-        ChatFormat(tokenizer)
 
 
 @pytest.mark.parametrize(
     ("prefix", "message"),
     [
         ("{{- ['', ' '] | random -}}", r"uses randomness \(\| random\)"),
-        ("{{- ' ' if range(1000)|random == 0 -}}", r"uses randomness \(\|random\)"),
-        ("{{- lipsum(n=1) -}}", r"uses randomness \(lipsum\)"),
         ("{{- [range(1000)] | map('ran' ~ 'dom') | first -}}", "differently when asked twice"),
     ],
 )
 def test_random_template_is_rejected(prefix: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ChatFormat(tokenizer_of(FAMILIES["SmolLM2"], prefix + SMOLLM2))
-
-
-def test_error_quotes_why_a_template_rejects_a_dialogue() -> None:
-    form = ChatFormat(tokenizer_of(FAMILIES["Gemma 3"]))
-    asked: list[Message] = [{"role": "user", "content": "One."}, {"role": "user", "content": "Two."}]
-    with pytest.raises(ConfigError, match=r"\(user and assistant take turns\)"):
-        form.prompt_ids(asked)
 
 
 def test_template_without_an_end_of_turn_token_is_rejected() -> None:
@@ -399,17 +290,6 @@ def set_end_ids(run: Run, config: int | list[int], generation: int | list[int] |
 def ends(run: Run) -> frozenset[int]:
     base = str(run.workspace.path("base"))
     return end_ids(base, AutoConfig.from_pretrained(base))
-
-
-def test_end_ids_come_from_generation_config_or_else_from_config(tiny: Callable[..., Run]) -> None:
-    run = tiny()
-    GenerationConfig().save_pretrained(run.workspace.path("base"))
-    run.workspace.path("base/generation_config.json").unlink()
-    assert ends(run) == {2}
-    set_end_ids(run, [0, 2])
-    assert ends(run) == {0, 2}
-    set_end_ids(run, 0, [1, 2])
-    assert ends(run) == {1, 2}
 
 
 def test_damaged_generation_config_is_rejected(tiny: Callable[..., Run]) -> None:
@@ -441,14 +321,3 @@ def test_training_is_rejected_if_an_end_id_occurs_within_a_turn(tiny: Callable[.
         prepare(run)
     set_end_ids(run, 2, [0, 2])
     prepare(run)
-
-
-def test_training_is_rejected_if_the_template_ignores_enable_thinking(tiny: Callable[..., Run]) -> None:
-    with pytest.raises(ConfigError, match=r" enable_thinking, .*training\.enable_thinking is false; "):
-        prepare(tiny("training.enable_thinking=false"))
-
-
-def test_contract_checks_are_complete() -> None:
-    assert list(CHECKS) == [
-        "tokens", "mask", "padding", "tools", "roles", "thoughts", "date", "end of turn", "forged marks",
-    ]  # fmt: skip

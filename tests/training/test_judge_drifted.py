@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
 from rc1_lib.checks import at_most
 from rc1_lib.errors import RC1Error, TicketError
-from rc1_lib.judge.judge import open_store
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import JUDGE_SPEC
 from rc1_lib.records import GateResult
@@ -23,9 +19,7 @@ from rc1_lib.run import Run, open_run
 from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL, copied_pool
-from tests.forks import Forks
 from tests.judge_server import Behaviour, JudgeServer, running
-from tests.training.killed import LOOK_REPLIES
 
 USUAL = Behaviour(delay="zero")
 N = 30
@@ -76,30 +70,6 @@ def test_unchanged_judge_passes_every_paid_check(run: Run, server: JudgeServer) 
     assert paid_in(run, "data/judge/episodes/checks/of_another.sqlite").usd == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_cost_of_a_killed_check_counts(run: Run, server: JudgeServer, forks: Forks) -> None:
-    before = server.stats().answered
-    killed = forks.start(
-        "tests.training.killed.check_grades_and_be_killed",
-        run.workspace.root,
-        ASKED,
-        *run.overrides,
-    )
-    assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
-    with open_store(run, ASKED) as store:
-        log = store.log()
-    lost = log.filter(pl.col("cost_usd").is_null())
-    assert log.height - lost.height >= LOOK_REPLIES and set(lost["outcome"]) <= {"interrupted"}
-    settled, cut = float(log["cost_usd"].sum()), paid_in(run, ASKED).usd
-    assert cut >= settled > 0 and (cut > settled) == (lost.height > 0)
-    asked = server.stats().answered
-    assert LOOK_REPLIES <= asked - before < N * run.config.judge.samples
-    check_grades(run, ASKED)
-    whole = N * run.config.judge.samples
-    assert server.stats().answered - asked == whole, "an interrupted check must be repeated in full"
-    assert paid_in(run, ASKED).usd == pytest.approx(cut + settled / (log.height - lost.height) * whole, rel=0.2)
-
-
 @pytest.mark.parametrize(
     ("behaviour", "check"),
     [
@@ -146,7 +116,3 @@ def test_missing_baseline_skips_the_check_without_a_ticket_and_fails_with_one(
     with pytest.raises(TicketError, match=r"of_this\.json .*\(judge_baseline\).*SHA-256"):
         check_grades(replace(live, vouched={**pinned, JUDGE_BASELINE.name: "0" * 64}), ASKED)
     assert server.stats().answered == asked
-
-
-def test_local_rubric_is_not_checked(built: Run) -> None:
-    assert check_grades(built, ASKED) == ""

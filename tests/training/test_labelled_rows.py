@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
-from rc1_lib.errors import RowError, SourceError
+from rc1_lib.errors import RowError
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
@@ -25,14 +24,8 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory):
     ("line", "message"),
     [
         (b"{", "line 2: .*JSON"),
-        (b"[1]", "line 2: .*list, .*object"),
-        (
-            b'{"input": "a"}',
-            r"line 2: \w+ input, \w+ .*meta",
-        ),
         (b'{"input": "a", "output": "b", "score": 1}', "line 2: .* input, output, score"),
         (b'{"input": " ", "output": "b"}', "line 2: 'input' .*' ', .*string"),
-        (b'{"input": "a", "output": 3}', "line 2: 'output' .*3, .*string"),
         (b'{"input": "a", "output": "b", "meta": []}', r"line 2: 'meta' .*\[\], .*object"),
     ],
 )
@@ -43,11 +36,6 @@ def test_bad_line_is_rejected_with_file_and_line_number(tmp_path: Path, line: by
     assert next(rows) == {"input": "a", "output": "b", "meta": {"k": 1}}
     with pytest.raises(RowError, match=rf"rows\.jsonl {message}"):
         next(rows)
-
-
-def test_missing_file_is_rejected() -> None:
-    with pytest.raises(RowError, match=r"nowhere\.jsonl: .*\(No such"):
-        list(read_rows(Path("nowhere.jsonl")))
 
 
 def test_synthetic_rows_are_valid_and_evaluation_rows_are_held_out(tmp_path: Path) -> None:
@@ -62,15 +50,6 @@ def test_synthetic_rows_are_valid_and_evaluation_rows_are_held_out(tmp_path: Pat
     assert {row["meta"]["kind"] for row in read_rows(held_out)} == {"sum", "place", "ask"}
 
 
-def test_only_missing_min_files_are_generated(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"rows\.jsonl: .*\*_min\.jsonl"):
-        ensure_rows(tmp_path / "rows.jsonl", evaluation=False)
-    existing = tmp_path / "train_min.jsonl"
-    existing.write_text("mine")
-    assert not ensure_rows(existing, evaluation=False)
-    assert existing.read_text() == "mine"
-
-
 def prompt_of(row: Demonstration) -> list[int]:
     return list(row.ids[: list(row.action_mask).index(True)])
 
@@ -82,7 +61,7 @@ def test_mask_covers_the_output_and_not_the_prompt(tokenizer) -> None:
     assert all(row.action_mask[len(prompt_of(row)) :])
 
 
-@pytest.mark.parametrize("mark", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
+@pytest.mark.parametrize("mark", ["<|im_end|>", "<|im_start|>"])
 def test_special_token_spelled_in_a_row_is_plain_text(tokenizer, mark: str) -> None:
     texts = {"input": f"two?{mark}user", "output": f"three.{mark}four.", "meta": {}}
     [row] = encode_rows([texts], tokenizer, 64, "rows")
@@ -93,15 +72,6 @@ def test_special_token_spelled_in_a_row_is_plain_text(tokenizer, mark: str) -> N
     # The same as in the prompts of episodes.
     messages = [{"role": "user", "content": texts["input"]}]
     assert prompt_of(row) == ChatFormat(tokenizer).prompt_ids(messages)
-
-
-def test_think_token_is_kept_in_an_output_only(tmp_path: Path) -> None:
-    thinking = AutoTokenizer.from_pretrained(write_base(tmp_path))
-    thinking.add_tokens([AddedToken("<think>", special=False)])
-    [row] = encode_rows([{"input": "a<think>", "output": "<think>b", "meta": {}}], thinking, 64, "rows")
-    [number] = thinking.convert_tokens_to_ids(["<think>"])
-    assert row.ids[len(prompt_of(row))] == number
-    assert number not in prompt_of(row)
 
 
 def test_long_output_is_cut_and_a_prompt_without_room_is_rejected(tokenizer) -> None:
@@ -130,13 +100,7 @@ def test_every_epoch_has_all_rows_in_another_order() -> None:
     assert given != [n for batch in numbers(shuffled(4), 5) for n in batch]
 
 
-def test_step_may_use_more_rows_than_exist() -> None:
-    [batch] = numbers(shuffled(3, rows_per_step=12), 1)
-    assert sorted(batch[:5]) == sorted(batch[5:10]) == [0, 1, 2, 3, 4]
-    assert len(batch) == 12
-
-
-@pytest.mark.parametrize("done", range(6))
+@pytest.mark.parametrize("done", [0, 3])
 def test_restored_position_gives_the_same_batches(done: int) -> None:
     first = shuffled(3)
     numbers(first, done)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import random
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -32,17 +29,16 @@ from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.callbacks.eval_shadow import shadow_evaluations
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
-from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, steps, write_manifest
+from rc1_lib.training.checkpoint.manifest import fingerprint, steps, write_manifest
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.judge_drifted import checks_of
-from rc1_lib.training.ppo_run import Prepared, advance, check_own, configured_facts, prepare, resumable
+from rc1_lib.training.ppo_run import Prepared, advance, check_own, prepare, resumable
 from rc1_lib.training.retrain import _put_back, reach
 from rc1_lib.training.run_paths import LEDGER, SFT, paths_of
 from tests.forks import Forks
 from tests.judge.bench import dialogues, overrides
-from tests.judge_server import Behaviour, FaultKind, running
+from tests.judge_server import Behaviour, running
 from tests.judge_server.behaviour import MODEL
 from tests.training.killed import until_done
 from tests.training.tiny_world import ENGINES, RUNS, SUPERVISED, tiny_run
@@ -101,19 +97,6 @@ def test_segments_end_with_the_same_bytes_as_one_segment(tiny: Tiny, whole: Path
     assert measured(run.workspace.root) == [1, 2, 3, 4]
 
 
-def test_one_segment_writes_scheduled_checkpoints_and_each_step_once(whole: Path) -> None:
-    assert list(steps(whole / "checkpoints/rc1")) == [2, 4]
-    assert measured(whole) == [1, 2, 3, 4]
-    assert (whole / "checkpoints/rc1/latest").resolve().name == "step_00004"
-
-
-def test_finished_step_is_not_trained_again(tiny: Tiny, whole: Path) -> None:
-    run = copied(whole, tiny)
-    before = (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns
-    assert go(run, 4) == ["resumes from step_00004"]
-    assert (run.workspace.root / "checkpoints/rc1/step_00004/manifest.json").stat().st_mtime_ns == before
-
-
 def test_run_paused_at_a_cap_continues_under_a_higher_cap_with_the_same_bytes(tiny: Tiny, whole: Path) -> None:
     run = tiny("training.cap.hours=1e-9")
     with pytest.raises(PausedError, match=r"step 1 of 4: .*training\.cap\.hours .*1e-09"):
@@ -153,22 +136,6 @@ EARLY = (
 )
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", sorted(RUNS))
-def test_shadow_evaluation_and_early_stop_work_with_every_engine(tiny: Tiny, name: str) -> None:
-    adapters = []
-    for place, shadow in (("plain", ()), ("shadow", ("training.eval_shadow={every_steps: 2, prompts: 6}",))):
-        run = tiny(*RUNS[name], EARLY, "training.lr_schedule.kind=cosine", *shadow, name=place)
-        prepared = prepare(run)
-        end = advance(prepared, first_seed(prepared), 4, lambda _: None)
-        assert end.name == "step_00003" and measured(run.workspace.root) == [1, 2, 3]
-        adapters.append((end / "adapter.safetensors").read_bytes())
-    lines = metrics_of(run.workspace.root)
-    assert ["eval/env/success" in line for line in lines] == [False, True, False]
-    assert [line["lr"] / run.config.lr for line in lines] == pytest.approx([1.0, 0.5 + math.sqrt(0.125), 0.5])
-    assert adapters[0] == adapters[1]
-
-
 def test_early_stopped_run_stays_stopped_at_the_same_bytes_in_segments(tiny: Tiny) -> None:
     ends = []
     for name, segments in (("one", (4, 4)), ("several", (1, 2, 3, 4))):
@@ -193,49 +160,17 @@ def test_damaged_checkpoint_is_reported_and_trained_again(tiny: Tiny, whole: Pat
     assert measured(run.workspace.root) == [1, 2, 3, 4]
 
 
-def forge_checkpoint(run: Run, ledger: bool) -> str:
-    """Put another adapter and a matching manifest into the last checkpoint, and its hash into the ledger if wanted."""
-    folder, ledger_file = run.workspace.path("checkpoints/rc1/step_00004"), run.workspace.path(LEDGER)
-    before = fingerprint(folder)
+def test_forged_checkpoint_that_differs_from_the_ledger_is_trained_again(tiny: Tiny, whole: Path) -> None:
+    """It has another adapter and a matching manifest."""
+    run = copied(whole, tiny)
+    folder = run.workspace.path("checkpoints/rc1/step_00004")
     adapter = load_file(folder / "adapter.safetensors")
     save_file({name: tensor + 1.0 for name, tensor in adapter.items()}, folder / "adapter.safetensors")
     write_manifest(folder, 4)
-    if ledger:
-        ledger_file.write_text(ledger_file.read_text().replace(before, fingerprint(folder)))
-    return fingerprint(folder)
-
-
-def test_forged_checkpoint_that_differs_from_the_ledger_is_trained_again(tiny: Tiny, whole: Path) -> None:
-    run = copied(whole, tiny)
-    sha256 = forge_checkpoint(run, ledger=False)
-    with pytest.raises(CheckpointError, match=rf"{sha256[:12]}.*ckpt_manifest\.jsonl .*{end_of(whole)[:12]}"):
+    with pytest.raises(CheckpointError, match=rf"{end_of(run.workspace.root)[:12]}.*ckpt_manifest\.jsonl"):
         resumable(prepare(run), run.config.seeds[0], "latest")
-    messages = go(run, 4)
-    assert f"has SHA-256 {sha256[:12]}, but ckpt_manifest.jsonl lists {end_of(whole)[:12]}" in messages[0]
-    assert messages[1] == "resumes from step_00002"
+    assert go(run, 4)[1] == "resumes from step_00002"
     assert end_of(run.workspace.root) == end_of(whole)
-
-
-def test_checkpoint_forged_together_with_the_ledger_is_not_detected(tiny: Tiny, whole: Path) -> None:
-    run = copied(whole, tiny)
-    sha256 = forge_checkpoint(run, ledger=True)
-    assert go(run, 4) == ["resumes from step_00004"]
-    assert end_of(run.workspace.root) == sha256
-
-
-def test_divergence_is_not_a_user_error(tiny: Tiny) -> None:
-    prepared = prepare(tiny("lr=1e30"))
-    with pytest.raises(DivergedError) as fault:
-        advance(prepared, first_seed(prepared), 4, lambda _: None)
-    assert not isinstance(fault.value, RC1Error)
-
-
-def test_learning_rates_follow_the_configured_schedule(tiny: Tiny) -> None:
-    run = tiny("training.lr_schedule={kind: cosine, warmup_steps: 2}")
-    go(run, 4)
-    lines = metrics_of(run.workspace.root)
-    for key, rate in (("lr", run.config.lr), ("lr/value", run.config.training.ppo.value_lr)):
-        assert [line[key] / rate for line in lines] == pytest.approx([0.5, 1.0, 1.0, 0.5]), key
 
 
 def test_changed_configuration_is_another_run_and_leaves_the_old_one_alone(tiny: Tiny, whole: Path) -> None:
@@ -262,39 +197,16 @@ def test_start_over_removes_another_runs_files_and_keeps_its_own(tiny: Tiny, who
     assert go(run, 2) == ["resumes from step_00002"] and len(messages) == 1
 
 
-def test_error_names_the_code_version_that_wrote_a_checkpoint(
-    tiny: Tiny, whole: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_saved_infinite_optimizer_moment_is_rejected_by_name(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
-    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
-    with pytest.raises(AnotherRunError, match=r": code \(.*rc1 [\d.]+.*: .*Python"):
-        go(run, 4)
-    monkeypatch.setattr("rc1_lib.training.another_run.code_words", lambda: "rc1 9.9")
-    with pytest.raises(AnotherRunError, match=r": code \(.*rc1 [\d.]+.*; \w+ rc1 9\.9\)"):
-        go(run, 4)
-    run.workspace.path(LEDGER).unlink()
-    with pytest.raises(AnotherRunError, match=r": code \(\w+ rc1 9\.9\)"):
-        resumable(prepare(run), run.config.seeds[0], "4")
-
-
-def make_a_moment_infinite(folder: Path) -> None:
-    """Make one optimizer moment infinite, with a matching manifest as an older RC1 would have written it."""
+    folder = run.workspace.path("checkpoints/rc1/step_00004")
     nested = torch.load(folder / "nested.pt", weights_only=True)
     next(iter(nested["optimizer"]["state"].values()))["exp_avg_sq"][0] = math.inf
     torch.save(nested, folder / "nested.pt")
     write_manifest(folder, 4)
-
-
-def test_infinite_optimizer_moment_is_named_and_the_checkpoint_before_is_used(tiny: Tiny, whole: Path) -> None:
-    run = copied(whole, tiny)
-    make_a_moment_infinite(run.workspace.path("checkpoints/rc1/step_00004"))
     run.workspace.path(LEDGER).unlink()
-    fault = r"step_00004: optimizer\.state\.\d+\.exp_avg_sq .*nested\.pt .*\d+ of \d+ "
-    with pytest.raises(CheckpointError, match=fault):
+    with pytest.raises(CheckpointError, match=r"step_00004: optimizer\.state\.\d+\.exp_avg_sq .*nested\.pt"):
         resumable(prepare(run), run.config.seeds[0], "latest")
-    messages = go(run, 4)
-    assert re.search(f"not used: .*{fault}", messages[0]) and messages[1] == "resumes from step_00002"
-    assert end_of(run.workspace.root) == end_of(whole)
 
 
 def judged(tiny: Tiny, name: str, *more: str) -> Run:
@@ -326,23 +238,6 @@ def test_lost_checkpoint_of_a_judged_run_is_reproduced_with_its_own_judge_checks
     assert fingerprint(reach(prepared, first_seed(prepared), 1, lambda _: None)) == before
     facts = prepared.facts(first_seed(prepared))
     assert checks == [(run.workspace.root, checks_of(run, facts))], "the baseline and the costs are those of the run"
-
-
-def test_restarted_judged_run_reuses_its_scores(tiny: Tiny) -> None:
-    """The judge has transient failures: new requests would fill missing scores and change the training."""
-    failing = Behaviour(delay="zero", faults={FaultKind.SERVER_ERROR: 0.1})
-    with running(failing) as server:
-        run = tiny(
-            "training.reward.judge=1", "training.reward.min_scored=0.1", "judge.limits.attempts=1",
-            "steps=2", "training.ppo.value_warm_up=0", *overrides(server.base_url),
-        )  # fmt: skip
-        weigh(run, dict(run.config.reward.old_weights), [MODEL])
-        go(run, 2)
-        before, asked = end_of(run.workspace.root, 2), server.stats().requests
-        shutil.rmtree(run.workspace.root / "checkpoints/rc1")
-        go(run, 2)
-        assert (end_of(run.workspace.root, 2), server.stats().requests) == (before, asked)
-    assert min(line["judge/scored"] for line in metrics_of(run.workspace.root)) < 1
 
 
 def test_changed_reward_weights_make_another_run(tiny: Tiny) -> None:
@@ -406,22 +301,6 @@ def test_cap_counts_judge_checks_and_a_paused_run_sends_no_request(tiny: Tiny, m
         assert go(run, 2) == ["resumes from step_00001"]
 
 
-@pytest.mark.long
-def test_early_stopped_run_is_neither_checked_again_nor_paused(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(Behaviour(delay="zero")) as server:
-        run = with_baseline(tiny, monkeypatch, server.base_url, EARLY)
-        prepared = prepare(run)
-        assert advance(prepared, first_seed(prepared), 4, lambda _: None).name == "step_00003"
-        asked = server.stats().answered
-        for capped in (run, with_baseline(tiny, monkeypatch, server.base_url, EARLY, "training.cap.usd=1e-6")):
-            prepared = prepare(capped)
-            assert advance(prepared, first_seed(prepared), 4, lambda _: None).name == "step_00003"
-        assert server.stats().answered == asked
-
-
-WEIGHTS = "base/model.safetensors"
-
-
 def test_judge_without_weights_is_rejected_before_the_warm_start(tiny: Tiny) -> None:
     run = tiny("training.reward.judge=1", "training.warm_start.steps=1")
     with pytest.raises(NoWeightsError, match="rc1 weight-calib"):
@@ -432,14 +311,8 @@ def test_judge_without_weights_is_rejected_before_the_warm_start(tiny: Tiny) -> 
 @pytest.mark.parametrize(
     ("settings", "shape", "message"),
     [
-        (("training.adapter.targets=[q_proj, q_norm]",), {}, r"\(q_norm\) .*linear .* of '"),
-        (("training.adapter.targets=[q_proj, c_attn]",), {}, r"\(c_attn\) .*training\.adapter\.targets"),
         (("training.adapter.targets=[q_proj, lm_head]",), {}, r"\blm_head, .*tie_word_embeddings"),
-        (
-            ("training.gradient_checkpointing=true",),
-            {"attention_dropout": 0.1},
-            r"checkpointing: .*\(attention_dropout 0\.1 ",
-        ),
+        (("training.gradient_checkpointing=true",), {"attention_dropout": 0.1}, "attention_dropout 0.1"),
     ],
 )
 def test_untrainable_settings_are_rejected_before_the_warm_start(
@@ -453,24 +326,22 @@ def test_untrainable_settings_are_rejected_before_the_warm_start(
     assert not run.workspace.path(SFT).exists()
 
 
-@pytest.mark.parametrize(
-    ("bytes_per_weight", "message"),
-    [
-        (0.1, r"GiB .*finetune\.method"),
-        (15.9, r"training\.warm_start\.steps: .* GiB .*16 bytes"),
-    ],
-)
-def test_too_little_memory_is_rejected_before_the_warm_start(
-    tiny: Tiny, monkeypatch: pytest.MonkeyPatch, bytes_per_weight: float, message: str
-) -> None:
+def test_warm_start_that_exceeds_memory_is_rejected_before_it(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     run = tiny("training.warm_start.steps=2")
-    weights = sum(value.numel() for value in load_file(run.workspace.path(WEIGHTS)).values())
-    monkeypatch.setattr(usable, "free_bytes", lambda device: int(bytes_per_weight * weights))
-    if bytes_per_weight < 1:
-        monkeypatch.setattr(usable, "warm_start_bytes", lambda shape: 0)
-    with pytest.raises(ConfigError, match=message):
+    weights = sum(value.numel() for value in load_file(run.workspace.path("base/model.safetensors")).values())
+    monkeypatch.setattr(usable, "free_bytes", lambda device: int(15.9 * weights))
+    with pytest.raises(ConfigError, match=r"training\.warm_start\.steps: .* GiB .*16 bytes"):
         prepare(run)
     assert not run.workspace.path(SFT).exists()
+
+
+def test_changed_code_or_seed_makes_another_run(tiny: Tiny, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = copied(whole, tiny)
+    with pytest.raises(AnotherRunError, match=r"[:,] seed\b"):
+        resumable(prepare(run), run.config.seeds[1], "checkpoints/rc1/step_00004")
+    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
+    with pytest.raises(AnotherRunError, match=r": code \("):
+        go(run, 4)
 
 
 def test_changed_base_makes_another_run(tiny: Tiny, whole: Path) -> None:
@@ -480,18 +351,6 @@ def test_changed_base_makes_another_run(tiny: Tiny, whole: Path) -> None:
     prepared = prepare(run)
     with pytest.raises(AnotherRunError, match=r": reference\. "):
         resumable(prepared, first_seed(prepared), "4")
-
-
-def test_changed_pool_templates_do_not_make_another_run(tiny: Tiny) -> None:
-    """Rows hold all that a user says, so that the templates are not read, even if they are damaged."""
-    run = tiny()
-    facts = prepare(run).facts(1)
-    templates = run.workspace.path(run.config.pool.templates_dir)
-    templates.mkdir(parents=True)
-    (templates / "maths.en.json").write_text("no template")
-    assert run.workspace.find(run.config.pool.templates_dir) == templates
-    assert prepare(run).facts(1) == facts
-    assert go(run, 1) == []
 
 
 def test_keys_without_effect_on_steps_do_not_make_another_run(tiny: Tiny) -> None:
@@ -519,18 +378,7 @@ def test_changed_contents_or_buckets_of_rows_make_another_run(
     assert [key for key in before if before[key] != found[key]] == [differs]
 
 
-@pytest.mark.parametrize("other", ["training.eval_shadow.prompts=7", "training.held_out.seed=9"])
-def test_shadow_rows_make_another_run_only_if_early_stop_uses_them(tiny: Tiny, other: str) -> None:
-    def facts(metric: str, *more: str) -> dict[str, Any]:
-        early = f"{{metric: {metric}, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3}}"
-        shadow = "training.eval_shadow={every_steps: 2, prompts: 6}"
-        return configured_facts(tiny(f"training.early_stop={early}", shadow, *more), 1)
-
-    assert facts("eval/env/success") != facts("eval/env/success", other)
-    assert facts("env/success") == facts("env/success", other)
-
-
-@pytest.mark.parametrize("override", ["lr=0.5", "steps=5", "training.ppo.lam=0.9", "overclar.cap=1", "clip=0.1"])
+@pytest.mark.parametrize("override", ["training.ppo.lam=0.9", "overclar.cap=1"])
 def test_keys_with_effect_on_steps_make_another_run(tiny: Tiny, override: str) -> None:
     assert prepare(tiny()).facts(1) != prepare(tiny(override)).facts(1)
 
@@ -547,41 +395,18 @@ def test_another_seed_has_its_own_files_and_result(tiny: Tiny, whole: Path) -> N
     assert end_of(run.workspace.root) == end_of(whole)
 
 
-@pytest.mark.long
-def test_global_random_states_do_not_change_the_bytes(tiny: Tiny, whole: Path) -> None:
-    random.seed(1)
-    np.random.seed(2)
-    torch.manual_seed(3)
-    run = tiny()
-    go(run, 4)
-    assert end_of(run.workspace.root) == end_of(whole)
-
-
 def test_step_beyond_the_configured_steps_is_rejected(tiny: Tiny) -> None:
     prepared = prepare(tiny())
     with pytest.raises(ConfigError, match=r"step 5\b.*`steps` .*4; "):
         advance(prepared, first_seed(prepared), 5)
 
 
-@pytest.mark.parametrize("name", ["latest", "4", "checkpoints/rc1/step_00004", "checkpoints/rc1/latest"])
-def test_checkpoint_to_resume_is_found_by_step_path_or_latest(tiny: Tiny, whole: Path, name: str) -> None:
-    prepared = prepare(copied(whole, tiny))
-    assert resumable(prepared, first_seed(prepared), name).name == "step_00004"
-
-
-def test_missing_checkpoint_to_resume_is_rejected_with_the_existing_steps(tiny: Tiny, whole: Path) -> None:
-    prepared = prepare(copied(whole, tiny))
-    with pytest.raises(NoCheckpointError, match=r"step_00003: .*: 2, 4; "):
-        resumable(prepared, first_seed(prepared), "3")
-
-
-@pytest.mark.parametrize("name", ["2", "checkpoints/rc1/step_00002"])
-def test_resuming_from_a_removed_checkpoint_names_the_retention_rule(tiny: Tiny, whole: Path, name: str) -> None:
+def test_resuming_from_a_removed_checkpoint_names_the_retention_rule(tiny: Tiny, whole: Path) -> None:
     run = copied(whole, tiny)
     prune(run.workspace.path("checkpoints/rc1"), run.workspace.path(LEDGER), KeepRule(1))
     rule = r"training\.checkpoints \(keep_last is None, keep_every None\)"
     with pytest.raises(CheckpointError, match=rf"{rule}.*: 4; .*--resume-from"):
-        resumable(prepare(run), run.config.seeds[0], name)
+        resumable(prepare(run), run.config.seeds[0], "2")
 
 
 def test_checkpoint_of_another_step_does_not_replace_a_lost_one(tiny: Tiny, whole: Path) -> None:
@@ -592,17 +417,10 @@ def test_checkpoint_of_another_step_does_not_replace_a_lost_one(tiny: Tiny, whol
     assert list(steps(folder)) == [2]
 
 
-def test_checkpoint_of_another_seed_is_rejected(tiny: Tiny, whole: Path) -> None:
-    run = copied(whole, tiny)
-    with pytest.raises(AnotherRunError, match=r"[:,] seed\b"):
-        resumable(prepare(run), run.config.seeds[1], "checkpoints/rc1/step_00004")
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_repeatedly_killed_run_ends_with_the_same_bytes(tiny: Tiny, whole: Path, forks: Forks, many: bool) -> None:
+def test_repeatedly_killed_run_ends_with_the_same_bytes(tiny: Tiny, whole: Path, forks: Forks) -> None:
     root = tiny().workspace.root
-    assert until_done(forks, "train", root, *KEEPING, many=many) >= 2
+    assert until_done(forks, root, *KEEPING) >= 2
     assert end_of(root) == end_of(whole)
     assert measured(root) == [1, 2, 3, 4]
     assert list(steps(root / "checkpoints/rc1")) == [2, 3, 4], "the last two, and those that the evaluation needs"
@@ -615,7 +433,7 @@ def test_repeatedly_killed_run_ends_with_the_same_bytes(tiny: Tiny, whole: Path,
 def test_killed_run_of_every_other_engine_ends_with_the_same_bytes(tiny: Tiny, forks: Forks, name: str) -> None:
     alone, killed = tiny(*RUNS[name], name="alone"), tiny(*RUNS[name], name="killed").workspace.root
     go(alone, 4)
-    assert until_done(forks, "train", killed, *RUNS[name]) >= 2
+    assert until_done(forks, killed, *RUNS[name]) >= 2
     assert end_of(killed) == end_of(alone.workspace.root)
     assert measured(killed) == [1, 2, 3, 4]
 

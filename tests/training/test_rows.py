@@ -13,9 +13,8 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.text.tokens import text_length
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rows import HOLDS_MARK, NO_REPLIES, REPEATED, Selection, select_rows
+from rc1_lib.training.rows import HOLDS_MARK, REPEATED, Selection, select_rows
 from tests.training.tiny_world import learned_tokenizer, tiny_run, write_pool
 
 Select = Callable[..., Selection]
@@ -42,26 +41,6 @@ def change_buckets(run: Run, change: Callable[[str], str]) -> None:
     path.write_text("".join(json.dumps({**line, "bucket": change(line["bucket"])}) + "\n" for line in lines))
 
 
-def test_rows_of_other_languages_and_too_long_rows_are_left_out(select: Select, form: ChatFormat) -> None:
-    found = select("training.max_tokens=450")
-    rows = [*found.train, *found.held_out]
-    assert rows and {row["lang"] for row in rows} == {"en"}
-    assert max(len(form.dialogue_ids(row["messages"])[0]) for row in rows) <= 450
-
-
-def test_row_of_exactly_max_tokens_is_kept(select: Select, form: ChatFormat) -> None:
-    longest = max(len(form.dialogue_ids(row["messages"])[0]) for row in select("training.max_tokens=450").train)
-    at, below = (ids(select(f"training.max_tokens={bound}").train) for bound in (longest, longest - 1))
-    assert below < at
-
-
-def test_word_count_never_exceeds_the_token_count(form: ChatFormat, mixed_pool: list[dict[str, Any]]) -> None:
-    """RC1 relies on it to skip rows with too many words before tokenizing them."""
-    for row in mixed_pool:
-        words = sum(text_length(message["content"]) for message in row["messages"])
-        assert words <= len(form.dialogue_ids(row["messages"])[0])
-
-
 def test_every_pool_row_is_trained_held_out_or_counted_as_left_out(
     select: Select, mixed_pool: list[dict[str, Any]]
 ) -> None:
@@ -72,37 +51,6 @@ def test_every_pool_row_is_trained_held_out_or_counted_as_left_out(
     chinese = sum(row["lang"] == "zh" for row in mixed_pool)
     assert left_out["language zh"] == chinese > 0
     assert left_out["longer than 420 tokens"] > 0
-
-
-def test_rows_without_user_replies_are_left_out_and_counted(select: Select, workspace: Path) -> None:
-    path = workspace / tiny_run(workspace).config.seed_pool
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    before = select("training.held_out.prompts=100000")
-    old = {row["id"] for place, row in enumerate(rows) if place % 5 == 0}
-    lines = [
-        {key: value for key, value in row.items() if key != "user_replies" or row["id"] not in old} for row in rows
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    found = select("training.held_out.prompts=100000")
-    assert found.report["left_out"][NO_REPLIES] == len(old)
-    assert ids(found.train) == ids(before.train) - old and ids(found.held_out) == ids(before.held_out) - old
-
-
-def test_pool_without_user_replies_is_rejected_with_the_remedy(select: Select, workspace: Path) -> None:
-    path = workspace / tiny_run(workspace).config.seed_pool
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
-    with pytest.raises(RC1Error, match=rf"`rc1 build-pool`.* {len(rows)} .*user_replies"):
-        select()
-
-
-def test_report_counts_the_selected_rows(select: Select) -> None:
-    found = select()
-    assert found.report["train"] == len(found.train)
-    assert found.report["held_out"] == len(found.held_out)
-    assert found.report["train_by_bucket"] == dict(Counter(row["bucket"] for row in found.train))
-    assert sum(found.report["train_by_task_and_bucket"].values()) == len(found.train)
-    assert sum(found.report["held_out_by_task_and_bucket"].values()) == len(found.held_out)
 
 
 def test_no_source_question_is_both_trained_and_held_out(select: Select) -> None:
@@ -128,29 +76,10 @@ def test_shadow_rows_have_questions_of_no_other_set(select: Select) -> None:
         select(*asked, "training.eval_shadow={every_steps: 2, prompts: 5000}")
 
 
-def test_held_out_draw_depends_only_on_its_seed(select: Select) -> None:
-    one = select("training.held_out.prompts=9")
-    assert ids(one.held_out) == ids(select("training.held_out.prompts=9").held_out)
-    assert ids(one.held_out) != ids(select("training.held_out.prompts=9", "training.held_out.seed=1").held_out)
-
-
 def test_held_out_prompts_are_drawn_by_bucket_shares(select: Select) -> None:
     shares = "priority_sampling.by_difficulty={easy: 0.2, medium: 0.4, hard: 0.4}"
     found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200", shares)
     assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
-
-
-def test_held_out_prompts_fill_up_from_other_buckets(select: Select, workspace: Path) -> None:
-    seen = [0]
-
-    def rarely_hard(bucket: str) -> str:
-        seen[0] += bucket == "hard"
-        return bucket if bucket != "hard" or seen[0] % 8 == 0 else "easy"
-
-    change_buckets(tiny_run(workspace), rarely_hard)
-    found = select("training.held_out.prompts=20", "training.held_out.share=0.5", "training.max_tokens=1200")
-    counts = Counter(row["bucket"] for row in found.held_out)
-    assert len(found.held_out) == 20 and 0 < counts["hard"] < 8
 
 
 def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:
@@ -166,11 +95,6 @@ def test_empty_bucket_is_rejected_with_the_remedy(select: Select, workspace: Pat
         select()
 
 
-def test_error_names_all_empty_buckets(select: Select) -> None:
-    with pytest.raises(RC1Error, match=r" no easy .* medium .* hard rows .* of the 0 .*training\.max_tokens"):
-        select("training.max_tokens=20")
-
-
 @pytest.mark.parametrize("key", ["pool", "metrics"])
 def test_missing_pool_or_metrics_is_rejected_with_the_remedy(select: Select, workspace: Path, key: str) -> None:
     config = tiny_run(workspace).config
@@ -180,19 +104,15 @@ def test_missing_pool_or_metrics_is_rejected_with_the_remedy(select: Select, wor
         select()
 
 
-@pytest.mark.parametrize("place", ["content", "arguments"])
 def test_rows_with_a_special_token_of_this_tokenizer_are_left_out_and_counted(
-    workspace: Path, mixed_pool: list[dict[str, Any]], place: str
+    workspace: Path, mixed_pool: list[dict[str, Any]]
 ) -> None:
     """`consistency` knows Qwen3's special tokens; another tokenizer may have more."""
     tokenizer = learned_tokenizer(mixed_pool)
     tokenizer.add_special_tokens({"additional_special_tokens": ["[TURN]"]})
     rows = copy.deepcopy(mixed_pool)
     forged = next(row for row in rows if row["lang"] == "en" and row["messages"][2].get("tool_calls"))
-    if place == "content":
-        forged["messages"][-1]["content"] += " [TURN]"
-    else:
-        forged["messages"][2]["tool_calls"][0]["function"]["arguments"] = r'{"query": "a \u005bTURN]"}'
+    forged["messages"][2]["tool_calls"][0]["function"]["arguments"] = r'{"query": "a \u005bTURN]"}'
     write_pool(workspace, rows)
     found = select_rows(tiny_run(workspace, "training.max_tokens=2000"), ChatFormat(tokenizer))
     assert found.report["left_out"][HOLDS_MARK] == 1
@@ -217,13 +137,9 @@ def test_row_that_rewords_a_held_out_question_is_left_out(
     assert after.report["left_out"][REPEATED] == before.report["left_out"].get(REPEATED, 0) + 1
 
 
-def test_cached_lengths_are_separate_for_each_tokenizer(
-    workspace: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat
-) -> None:
-    """Rows are tokenized once per process and tokenizer."""
-    coarse = ChatFormat(learned_tokenizer(mixed_pool, vocabulary=300))
-    dialogues = [row["messages"] for row in mixed_pool if row["lang"] == "en"]
-    most = max(len(coarse.dialogue_ids(messages)[0]) for messages in dialogues) - 1
-    run = tiny_run(workspace, f"training.max_tokens={most}")
-    for one, some in ((coarse, True), (form, False), (coarse, True)):
-        assert (f"longer than {most} tokens" in select_rows(run, one).report["left_out"]) is some
+def test_pool_without_user_replies_is_rejected_with_the_remedy(select: Select, workspace: Path) -> None:
+    path = workspace / tiny_run(workspace).config.seed_pool
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
+    with pytest.raises(RC1Error, match=rf"`rc1 build-pool`.* {len(rows)} .*user_replies"):
+        select()

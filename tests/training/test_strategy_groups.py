@@ -19,10 +19,3 @@ def test_every_row_is_played_once_per_group_member_with_other_samples(tiny: Tiny
     assert [each.row_id for each in batch["trajectories"]] == [row for row in rows for _ in range(4)]
     assert len({each.ids for each in batch["trajectories"][:4]}) > 1, "rollouts of a row share their random numbers"
     assert len(batch["scores"]) == 8
-
-
-def test_row_is_solved_only_if_all_its_rollouts_are(tiny: Tiny) -> None:
-    run = tiny(*ENGINES["torch_grpo"])
-    batch = played(engine_of(run), run)
-    solved = [each.outcome.solved for each in batch["trajectories"]]
-    assert batch["solved"] == [all(solved[:4]), all(solved[4:])]

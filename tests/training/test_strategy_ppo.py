@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.config.step_metrics import JUDGED, OF_STRATEGIES, REWARD_TERMS
+from rc1_lib.config.step_metrics import OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.api import Setup
@@ -58,17 +58,6 @@ def test_reward_terms_add_up_to_the_mean_score(tiny: Tiny) -> None:
     assert total == pytest.approx(fmean(batch["scores"]))
 
 
-def test_judged_score_is_a_separate_term(tiny: Tiny) -> None:
-    run = weigh(tiny("training.reward.judge=0.5", "difficulty_beta=0"))
-    judge = EpisodeJudge(run)
-    _, batch, metrics = played(run, judge)
-    judged = judge.score([each.messages for each in batch["trajectories"]])
-    assert metrics["reward/judge"] == pytest.approx(0.5 * fmean(value for value in judged.values if value is not None))
-    assert metrics["judge/scored"] == 1 and {name for name in metrics if name.startswith("judge/")} == JUDGED
-    costs = sum(metrics[f"reward/{name}"] for name in ("penalty", "format", "turns"))
-    assert metrics["reward/success"] + metrics["reward/judge"] - costs == pytest.approx(fmean(batch["scores"]))
-
-
 def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny) -> None:
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = tiny(
@@ -86,26 +75,6 @@ def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny) -> None:
     rows = {row["id"] for row in batch["rows"]}
     assert {each.row_id for each in batch["trajectories"]} <= rows
     assert engine.train_step(batch)["objective/scores"] == pytest.approx(fmean(batch["scores"]))
-
-
-def test_strategy_and_engine_metrics_have_different_names(tiny: Tiny) -> None:
-    engine, batch, metrics = played(tiny())
-    assert {"env/success", "env/malformed", "num_turns/mean"} <= metrics.keys()
-    assert not metrics.keys() & engine.train_step(batch).keys()
-
-
-def test_curriculum_reads_unsolved_rows_from_the_batch(tiny: Tiny) -> None:
-    run = tiny()
-    engine = TorchPPO()
-    base = str(run.workspace.path("base"))
-    engine.setup(Setup.of_run(run.config, base, 5))
-    source = Curriculum(prepare(run).selection.train, run.config.priority_sampling, 4, 5)
-    strategy = PPO()
-    strategy.attach_engine(engine)
-    batch = source.next()
-    strategy.on_batch(batch)
-    unsolved = {row["id"] for row, well in zip(batch["rows"], batch["solved"], strict=True) if not well}
-    assert set(source.state_dict()["unsolved"]) == unsolved
 
 
 @pytest.mark.parametrize(("name", "settings"), [("ppo", {}), ("groups", {"group_size": 2})])

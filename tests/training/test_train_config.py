@@ -7,47 +7,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rc1_lib.config.engines import ENGINES, names_of
 from rc1_lib.config.file import merged, read_layers
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.train_config import PROJECTIONS, EarlyStop, TrainConfig, is_train_config, load_train_config
+from rc1_lib.training.train_config import PROJECTIONS, load_train_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
 FIRST = """
 run:
-  seed: 20250823
-  output_dir: "checkpoints/local"
-  save_steps: 500
-  eval_steps: 1000
-  max_steps: 2000
-  mixed_precision: "bf16"
-  gradient_accumulation: 2
-  device_pref: ["mps","cpu"]
-  log_file: "logs/train.log"
-data:
-  train_path: "data/train_min.jsonl"
-  eval_path:  "data/eval_min.jsonl"
-  max_length: 1024
-  batch_size: 1
-model:
-  base: "Qwen/Qwen2.5-3B-Instruct"
-  lora:
-    enable: true
-    r: 8
-    alpha: 16
-    dropout: 0.05
-engine:
-  name: "trl_ppo"
-  target_kl: 0.03
-  lr: 1.0e-5
-  clip_coef: 0.2
-strategy:
-  name: "ppo"
-callbacks:
-  - "logging"
-  - "checkpoint"
-  - "eval_shadow"
+  {seed: 20250823, output_dir: checkpoints/local, save_steps: 500, eval_steps: 1000, max_steps: 2000,
+   mixed_precision: bf16, gradient_accumulation: 2, device_pref: [mps, cpu], log_file: logs/train.log}
+data: {train_path: data/train_min.jsonl, eval_path: data/eval_min.jsonl, max_length: 1024, batch_size: 1}
+model: {base: Qwen/Qwen2.5-3B-Instruct, lora: {enable: true, r: 8, alpha: 16, dropout: 0.05}}
+engine: {name: trl_ppo, target_kl: 0.03, lr: 1.0e-5, clip_coef: 0.2}
+strategy: {name: ppo}
+callbacks: [logging, checkpoint, eval_shadow]
 """
 SECOND = """
 data: {padding_side: right}
@@ -87,13 +61,6 @@ def test_both_original_versions_load_unchanged(tmp_path: Path) -> None:
     assert [callback.name for callback in second.callbacks] == ["logging", "checkpoint", "eval_shadow"]
 
 
-def test_shipped_file_loads_and_is_recognized_by_its_sections() -> None:
-    config = load_train_config(SHIPPED)
-    assert is_train_config(yaml.safe_load(SHIPPED.read_text()))
-    assert not is_train_config(merged(read_layers(PROJECT_ROOT / "configs/local.yaml")))
-    assert TrainConfig.model_validate(config.model_dump(mode="json")) == config
-
-
 @pytest.mark.parametrize("file", ["train_local.yaml", "local.yaml", "ppo_scale.yaml"])
 def test_shipped_configurations_save_at_least_every_hour(file: str) -> None:
     """Machines disappear: a limit only in steps would lose hours of slow steps."""
@@ -102,19 +69,10 @@ def test_shipped_configurations_save_at_least_every_hour(file: str) -> None:
     assert 30 <= minutes <= 60
 
 
-def test_callbacks_may_have_settings(tmp_path: Path) -> None:
-    tree = yaml.safe_load(FIRST)
-    tree["callbacks"].append({"early_stop": {"metric": "eval/loss", "patience": 3, "min_delta": 0.01}})
-    config = load_train_config(write(tmp_path, tree))
-    assert config.callbacks[-1] == EarlyStop(name="early_stop", metric="eval/loss", patience=3, min_delta=0.01)
-
-
 @pytest.mark.parametrize(
     ("engine", "metric", "message"),
     [
         ("pure_pt_sft", "eval/los", r"'eval/los', .* pure_pt_sft .*'eval/loss'"),
-        ("pure_pt_sft", "eval/env/success", r"'eval/env/success', .* pure_pt_sft "),
-        ("pure_pt_sft", "entropy", r"'entropy', .*step .* pure_pt_sft "),
         ("pure_pt_sft", "kl", r"'kl', .*step .* pure_pt_sft "),
     ],
 )
@@ -127,44 +85,19 @@ def test_early_stop_metric_that_the_engine_does_not_measure_is_rejected(engine: 
 
 
 @pytest.mark.parametrize(
-    ("settings", "bound"),
-    [
-        (("engine.max_grad_norm=0.5",), 0.5),
-        (("engine.max_grad_norm=0.5", "callbacks=[grad_clip]"), 0.5),
-        (("engine.max_grad_norm=null", "callbacks=[{grad_clip: {max_norm: 0.25}}]"), 0.25),
-        (("engine.max_grad_norm=null",), None),
-    ],
-)
-def test_gradient_norm_limit_comes_from_engine_or_callback(settings: tuple[str, ...], bound: float | None) -> None:
-    assert load_train_config(SHIPPED, settings).max_norm == bound
-
-
-@pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("run.max_steps", 0, r"run\.max_steps: .*'0', .*greater than 0"),
         ("run.output_dir", "../out", r"run\.output_dir: .*'\.\./out', .*workspace"),
-        ("run.device_pref", [], r"run\.device_pref: .*'\[\]'"),
         ("run.device_pref", ["cpu", "cpu"], r"run\.device_pref: .*: cpu, cpu"),
         ("run.steps", 3, r"unknown .*'run\.steps'"),
-        ("engines", {}, r"unknown .*'engines'; .*'engine'\?"),
-        (
-            "engine.name",
-            "trl_kto",
-            rf"engine\.name: .*'trl_kto', .* {', '.join(names_of(ENGINES))}",
-        ),
-        ("engine.lr", float("nan"), r"engine\.lr: .*'nan'"),
-        ("strategy.name", "dpo", r"strategy\.name: .*'dpo', .* demonstrations, groups, ppo, sft"),
-        ("model.use_cache", True, r"model\.use_cache: .*'True'"),
         ("callbacks", ["loging"], r"callbacks\.0: .*'logging', 'checkpoint'"),
-        ("callbacks", ["logging", "logging"], ": logging, logging"),
         ("callbacks", ["grad_clip"], r"\bgrad_clip .*\bone\b"),
         (
             "callbacks",
             [{"early_stop": {"metric": "eval/loss", "patience": 1, "min_delta": 0.0}}],
             r"early_stop\.metric: .* eval_shadow .*'eval/loss'; ",
         ),
-        ("callbacks", ["early_stop"], r"'callbacks\.0\.early_stop\.metric' .*missing"),
     ],
 )
 def test_unusable_value_is_rejected_with_its_key(tmp_path: Path, key: str, value: object, message: str) -> None:
@@ -176,23 +109,3 @@ def test_unusable_value_is_rejected_with_its_key(tmp_path: Path, key: str, value
     node[leaf] = value
     with pytest.raises(ConfigError, match=message):
         load_train_config(write(tmp_path, tree))
-
-
-def test_missing_key_is_named(tmp_path: Path) -> None:
-    tree = yaml.safe_load(FIRST)
-    del tree["model"]["lora"]["r"]
-    with pytest.raises(ConfigError, match=r"train\.yaml: .*'model\.lora\.r' .*missing"):
-        load_train_config(write(tmp_path, tree))
-
-
-def test_overrides_replace_values_and_bad_ones_are_rejected() -> None:
-    config = load_train_config(SHIPPED, ["run.max_steps=7", "callbacks=[logging]"])
-    assert config.run.max_steps == 7
-    assert len(config.callbacks) == 1
-    for bad, message in (
-        ("max_steps", "KEY=VALUE"),
-        ("rum.max_steps=3", "'rum'"),
-        ("run.seed=[", "YAML"),
-    ):
-        with pytest.raises(ConfigError, match=message):
-            load_train_config(SHIPPED, [bad])

@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Callback
-from rc1_lib.training.callbacks.early_stop import EarlyStop
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
@@ -48,29 +46,6 @@ def test_every_step_calls_source_strategy_and_engine_in_order() -> None:
     assert recorder.around == ["start", "end"]
     assert [step for step, _ in recorder.lines] == [1, 2]
     assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(recorder.lines[0][1])
-
-
-class FailsAtEnd(Callback):
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def on_end(self, trainer: Trainer) -> None:
-        raise ConfigError(f"{self.name} failed")
-
-
-def test_all_callbacks_end_before_the_first_error_is_raised() -> None:
-    recorder = Recorder()
-    with pytest.raises(ConfigError, match="first failed") as raised:
-        trainer(1, FailsAtEnd("first"), FailsAtEnd("second"), recorder).fit(None)
-    assert recorder.around == ["start", "end"]
-    assert raised.value.__notes__ == ["at the end also: second failed"]
-
-
-def test_metric_reported_twice_is_an_error() -> None:
-    run = trainer(1)
-    run.strategy.on_batch = lambda batch: batch.update(x=batch["n"]) or {"loss": 1.0}
-    with pytest.raises(AssertionError, match=r"\['loss'\]"):
-        run.fit(None)
 
 
 class DrawsAside(Callback):
@@ -131,14 +106,3 @@ def test_state_of_another_engine_is_rejected() -> None:
     other = CheckpointState(state.tensors, {**state.values, "engine": ["adapter", "value_head"]}, state.nested)
     with pytest.raises(CheckpointError, match=r"adapter, value_head, .*adapter, optimizer"):
         trainer(2).fit(other)
-
-
-def test_early_stopped_run_stays_stopped_when_resumed() -> None:
-    def stopper() -> EarlyStop:
-        return EarlyStop("rows", patience=2, min_delta=0.0, higher_is_better=False)
-
-    first = trainer(9, stopper())
-    assert first.fit(None) == 3
-    assert first.stop_reason == "rows did not improve on 2 in 2 measurements"
-    again = trainer(9, stopper())
-    assert again.fit(first.snapshot()) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from rc1_lib.errors import ConfigError
@@ -20,17 +18,12 @@ from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.derived import REFERENCE
-from rc1_lib.training.models import base_name, fingerprint_of, model_section
+from rc1_lib.training.models import base_name, model_section
 from rc1_lib.training.rows import select_rows
 from rc1_lib.training.warm_start import RECORD, Reference, reference_of
-from rc1_lib.workspace.artifacts import read_json, write_json
+from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.forks import Forks
-from tests.shares import share
-from tests.training.killed import until_done
 from tests.training.tiny_world import tiny_run
 
 Tiny = Callable[..., Run]
@@ -75,21 +68,6 @@ def record_inode(run: Run) -> int:
     return (folder_of(run) / RECORD).stat().st_ino
 
 
-def test_base_is_the_reference_without_warm_start_steps(tiny: Tiny, inputs: Inputs) -> None:
-    run = tiny()
-    base = str(run.workspace.path("base"))
-    assert reference(run, inputs) == Reference(base, fingerprint_of(run.config, base))
-    assert not folder_of(run).exists()
-
-
-def test_warm_start_writes_a_loadable_model_with_tokenizer_and_record(made: Run) -> None:
-    record = read_json(folder_of(made) / RECORD)
-    assert record["files"].keys() == {path.name for path in folder_of(made).iterdir()} - {RECORD}
-    assert all(sha256_file(folder_of(made) / name) == digest for name, digest in record["files"].items())
-    assert ChatFormat(load_tokenizer(model_section(made.config, str(folder_of(made))))).end_id > 0
-    AutoModelForCausalLM.from_pretrained(folder_of(made))
-
-
 def test_saved_warm_start_has_a_lower_loss_on_assistant_turns(tiny: Tiny, inputs: Inputs) -> None:
     run = tiny("training.warm_start.steps=8", "training.warm_start.batch_size=4", "training.warm_start.lr=0.005")
     form, rows = inputs[0], inputs[1][:4]
@@ -110,12 +88,6 @@ def test_saved_warm_start_has_a_lower_loss_on_assistant_turns(tiny: Tiny, inputs
     assert loss(found.base) < loss(str(run.workspace.path("base"))) - 0.1
 
 
-def test_existing_warm_start_is_reused(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
-    before = record_inode(made)
-    assert reference(made, inputs).sha256 == warm[1].sha256
-    assert record_inode(made) == before
-
-
 def test_same_inputs_give_the_same_warm_start(tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs) -> None:
     random.seed(8)
     torch.manual_seed(9)
@@ -132,15 +104,12 @@ def test_changed_setting_repeats_the_warm_start(
     assert record_inode(made) != before
 
 
-def test_changed_rows_repeat_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+def test_changed_rows_or_base_repeat_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
     form, rows = inputs
-    assert reference(made, (form, rows[1:])).sha256 != warm[1].sha256
-
-
-def test_changed_base_repeats_the_warm_start(made: Run, warm: tuple[Path, Reference], inputs: Inputs) -> None:
+    fewer = reference(made, (form, rows[1:])).sha256
     settings = made.workspace.path("base") / "generation_config.json"
     settings.write_text(settings.read_text() + "\n")
-    assert reference(made, inputs).sha256 != warm[1].sha256
+    assert len({warm[1].sha256, fewer, reference(made, inputs).sha256}) == 3
 
 
 def test_changed_code_or_prompt_form_repeats_the_warm_start(
@@ -172,16 +141,7 @@ def test_base_that_differs_from_its_record_is_rejected(made: Run, inputs: Inputs
         reference(made, inputs)
 
 
-def test_concurrent_warm_start_is_rejected(tiny: Tiny, inputs: Inputs) -> None:
-    run = tiny(*FEW)
-    with atomic_folder.write_lock(folder_of(run).parent), pytest.raises(CheckpointError, match=r"\.write\.lock"):
-        reference(run, inputs)
-    assert not folder_of(run).exists()
-
-
-@pytest.mark.parametrize(
-    "damage", share(["altered", "foreign", "no record", "empty record", "broken record"], "altered", "no record")
-)
+@pytest.mark.parametrize("damage", ["altered", "foreign", "broken record"])
 def test_damaged_warm_start_is_repeated(made: Run, warm: tuple[Path, Reference], inputs: Inputs, damage: str) -> None:
     folder, record = folder_of(made), folder_of(made) / RECORD
     match damage:
@@ -192,37 +152,7 @@ def test_damaged_warm_start_is_repeated(made: Run, warm: tuple[Path, Reference],
         case "foreign":
             # transformers would take this for an adapter on top of the weights.
             (folder / "adapter_config.json").write_text("{}")
-        case "no record":
-            record.unlink()
-        case "empty record":
-            record.write_text("{}")
         case "broken record":
             record.write_bytes(record.read_bytes()[:-40])
     assert reference(made, inputs).sha256 == warm[1].sha256
     assert "files" in read_json(record)
-
-
-def test_forged_model_is_replaced_unless_its_record_is_forged_too(
-    made: Run, warm: tuple[Path, Reference], inputs: Inputs
-) -> None:
-    model, record = folder_of(made) / "model.safetensors", folder_of(made) / RECORD
-    weights = {name: tensor + 1.0 for name, tensor in load_file(model).items()}
-    save_file(weights, model, {"format": "pt"})
-    assert reference(made, inputs).sha256 == warm[1].sha256
-    save_file(weights, model, {"format": "pt"})
-    body = read_json(record)
-    write_json(record, {**body, "files": {**body["files"], model.name: sha256_file(model)}})
-    assert reference(made, inputs).sha256 != warm[1].sha256
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_killed_warm_start_leaves_no_files_that_pass_for_complete(
-    tiny: Tiny, warm: tuple[Path, Reference], inputs: Inputs, forks: Forks, many: bool
-) -> None:
-    run = tiny(*FEW)
-    assert until_done(forks, "warm", run.workspace.root, *FEW, many=many) >= 2
-    before = record_inode(run)
-    assert reference(run, inputs).sha256 == warm[1].sha256
-    assert record_inode(run) == before
-    assert {path.name for path in folder_of(run).parent.iterdir()} == {folder_of(run).name, ".write.lock"}

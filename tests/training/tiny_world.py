@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import torch
-from transformers import PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerBase, Qwen3ForCausalLM
 
 from rc1_lib.config.file import load_config
 from rc1_lib.config.run_config import RunConfig
@@ -24,6 +24,7 @@ from rc1_lib.sources.embedded import generate
 from rc1_lib.text.tokens import text_length
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, atomic_write
+from tests.training.tiny import shape
 
 VOCABULARY = 2560
 
@@ -92,22 +93,8 @@ def random_base(tokenizer: PreTrainedTokenizerBase) -> Qwen3ForCausalLM:
     """A tiny Qwen3 with random weights of a fixed seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
-        return Qwen3ForCausalLM(
-            Qwen3Config(
-                vocab_size=len(tokenizer),
-                hidden_size=32,
-                intermediate_size=64,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                num_key_value_heads=1,
-                head_dim=16,
-                max_position_embeddings=1024,
-                tie_word_embeddings=True,
-                eos_token_id=tokenizer.eos_token_id,
-                pad_token_id=tokenizer.pad_token_id,
-                bos_token_id=None,
-            )
-        ).eval()
+        ids = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
+        return Qwen3ForCausalLM(shape(len(tokenizer), 32, max_position_embeddings=1024, **ids)).eval()
 
 
 def teach(model: Qwen3ForCausalLM, form: ChatFormat, rows: Sequence[dict[str, Any]], steps: int) -> None:

@@ -29,8 +29,6 @@ Answer = tuple[int, Any]
 Change = Callable[[str, dict[str, Any], Answer], Answer]
 """Makes another answer from path, request and answer."""
 CONTEXT = 1024
-END = 64 * 2**20
-"""Bytes after which an endless answer is cut off, so that a test cannot fill the memory."""
 _ANSWERS: dict[str, Any] = {}
 """Request -> answer, for all doubles of a process: tests begin with the same base and the same steps."""
 
@@ -47,10 +45,7 @@ class VLLMDouble:
         raw: whether it returns log-probabilities of temperature 1, as vLLM does by default.
         follows_temperature: whether it samples at the requested temperature, else it samples at 1.
         context: its context length in tokens.
-        content_type: the header that it sends; "" sends none.
         release: set when it stops, for requests that wait.
-        endless: the path that it answers endlessly, up to `END` bytes.
-        sent: bytes of such an answer that a client read.
     """
 
     def __init__(self, base: Path) -> None:
@@ -59,22 +54,15 @@ class VLLMDouble:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.change: Change = lambda path, body, answer: answer
-        self.raw, self.follows_temperature, self.context, self.content_type = False, True, CONTEXT, ""
+        self.raw, self.follows_temperature, self.context = False, True, CONTEXT
         self._kept: PreTrainedModel | None = None
         self._sha256 = WeakKeyDictionary[PreTrainedModel, str]()
         self.release = threading.Event()
-        self.base_url = self.endless = ""
-        self.sent = 0
+        self.base_url = ""
 
     @property
     def loaded(self) -> list[str]:
         return list(self._models)
-
-    def scale_final_norm(self, factor: float) -> None:
-        """Serve another base from now on: its final norm is scaled."""
-        with torch.no_grad():
-            self._base.model.norm.weight.mul_(factor)
-        self._sha256.clear()
 
     def keep(self, name: str) -> None:
         """Answer with this adapter whatever is requested, also after it was unloaded; "base" means without one."""
@@ -184,32 +172,17 @@ def served(base: Path) -> Iterator[VLLMDouble]:
 
         def _give(self, body: dict[str, Any]) -> None:
             double.headers = dict(self.headers.items())
-            if self.path.removeprefix("/v1/") == double.endless:
-                return self._give_without_end()
             self._give_at_once(*double.answer(self.path.removeprefix("/v1/"), body))
 
         def handle(self) -> None:
             with suppress(ConnectionError):  # the client has closed the connection
                 super().handle()
 
-        def _give_without_end(self) -> None:
-            self.close_connection = True
-            self.send_response(200)
-            self.end_headers()
-            try:
-                while double.sent < END:
-                    self.wfile.write(b" " * 2**16)
-                    double.sent += 2**16
-            except OSError:
-                pass  # the client has closed the connection
-
         def _give_at_once(self, status: int, answer: Any) -> None:
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
-                if double.content_type:
-                    self.send_header("Content-Type", double.content_type)
                 self.end_headers()
                 self.wfile.write(content)
             except OSError:  # the client has closed the connection

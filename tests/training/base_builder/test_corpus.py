@@ -13,30 +13,11 @@ def pack() -> Pack:
     return load_pack(PROJECT_ROOT / shipped().pool.templates_dir)
 
 
-def test_corpus_has_equal_parts_of_every_task_with_unique_seeds() -> None:
-    parts = shards(TASKS, 120, 7, 10)
-    assert [part.task for part in parts] == list(TASKS) * 4
-    assert {part.questions for part in parts} == {10}
-    assert len({(part.task, part.seed) for part in parts}) == len(parts)
-
-
 def test_corpus_seeds_are_negative_and_differ_by_corpus() -> None:
     assert all(part.seed < 0 for part in shards(TASKS, 60_000, 0, 2000))
     assert {part.seed for part in shards(TASKS, 60_000, 7, 2000)}.isdisjoint(
         part.seed for part in shards(TASKS, 60_000, 8, 2000)
     )
-
-
-def test_small_corpus_has_every_task() -> None:
-    assert [part.task for part in shards(TASKS, 1, 7, 2000)] == list(TASKS)
-
-
-def test_demonstrations_are_english_dialogues_of_the_scripted_expert() -> None:
-    rows = list(demonstrations(Shard("gsm8k", 12, -5), shipped().pool, pack()))
-    assert 6 <= len(rows) <= 12  # dialogues that would be too long are left out
-    assert {row["lang"] for row in rows} == {"en"}
-    assert all(row["messages"][-1]["role"] == "assistant" for row in rows)
-    assert rows == list(demonstrations(Shard("gsm8k", 12, -5), shipped().pool, pack()))
 
 
 def test_row_says_whether_the_expert_invented_missing_information() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rc1_lib.answer_rules.message import final_answer
-from rc1_lib.extras.base_builder.packed import Packed, batches, joined, pack, padded
+from rc1_lib.extras.base_builder.packed import Packed, batches, pack
 from rc1_lib.training.chat_format import ChatFormat
 
 
@@ -41,10 +41,6 @@ def test_exact_tokens_are_those_of_arguments_and_answers(
         assert [form.decode(span).strip() for span in spans] == wanted_values(row["messages"])
 
 
-def test_exact_tokens_are_own_tokens(packed: Packed) -> None:
-    assert packed.exact.any() and not (packed.exact & ~packed.own).any()
-
-
 def test_choosing_tokens_begin_a_turn_or_name_a_tool(
     form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
 ) -> None:
@@ -60,22 +56,6 @@ def test_choosing_tokens_begin_a_turn_or_name_a_tool(
         assert [text.rsplit('"name": "', 1)[1].split('"')[0] for text in others] == named
 
 
-def test_packed_rows_have_the_tokens_and_masks_of_their_dialogues(
-    form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
-) -> None:
-    assert len(packed) == len(pool)
-    for place in (0, 7, len(pool) - 1):
-        ids, own = form.dialogue_ids(pool[place]["messages"])
-        begin, end = packed.starts[place], packed.starts[place + 1]
-        assert packed.ids[begin:end].tolist() == ids and packed.own[begin:end].tolist() == own
-
-
-def test_too_long_rows_are_left_out(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
-    bound = int(np.median(packed.lengths))
-    short = pack(pool, form, bound)
-    assert short.lengths.tolist() == [length for length in packed.lengths.tolist() if length <= bound]
-
-
 def test_values_invented_by_the_expert_can_be_excluded_from_training(
     form: ChatFormat, pool: list[dict[str, Any]], packed: Packed
 ) -> None:
@@ -89,44 +69,8 @@ def test_values_invented_by_the_expert_can_be_excluded_from_training(
         assert np.array_equal(masked.own[part], packed.own[part] & ~(packed.exact[part] & ~exact))
 
 
-def test_joined_parts_equal_the_whole(form: ChatFormat, pool: list[dict[str, Any]], packed: Packed) -> None:
-    whole = joined([pack(pool[:5], form, 2000), pack(pool[5:], form, 2000)])
-    for name in ("ids", "own", "exact", "choice", "starts"):
-        assert np.array_equal(getattr(whole, name), getattr(packed, name))
-
-
-def test_part_has_its_rows(packed: Packed) -> None:
-    part = packed.part(slice(3, 6))
-    assert len(part) == 3 and part.starts[0] == 0
-    assert np.array_equal(part.ids, packed.ids[packed.starts[3] : packed.starts[6]])
-
-
-def test_batch_is_its_rows_with_padding(packed: Packed) -> None:
-    batch = padded(packed, [4, 1], 0)
-    for place, row in enumerate((4, 1)):
-        begin, end = packed.starts[row], packed.starts[row + 1]
-        length = end - begin
-        assert batch.ids[place, :length].tolist() == packed.ids[begin:end].tolist()
-        assert batch.own[place, :length].tolist() == packed.own[begin:end].tolist()
-        assert batch.exact[place, :length].tolist() == packed.exact[begin:end].tolist()
-        assert batch.choice[place, :length].tolist() == packed.choice[begin:end].tolist()
-        assert batch.real[place].tolist() == [True] * length + [False] * (batch.ids.shape[1] - length)
-        assert not batch.ids[place, length:].any() and not batch.own[place, length:].any()
-
-
 def test_pass_has_every_row_once_in_batches_of_limited_size(packed: Packed) -> None:
     found = list(batches(packed, 1500, 10_000, np.random.default_rng(0)))
     assert sorted(row for batch in found for row in batch) == list(range(len(packed)))
     for batch in found:
         assert len(batch) == 1 or len(batch) * int(packed.lengths[batch].max()) <= 1500
-
-
-def test_pass_over_short_rows_has_only_those(packed: Packed) -> None:
-    bound = int(np.median(packed.lengths))
-    found = [row for batch in batches(packed, 1500, bound, np.random.default_rng(0)) for row in batch]
-    assert sorted(found) == np.flatnonzero(packed.lengths <= bound).tolist()
-
-
-def test_generator_decides_the_order(packed: Packed) -> None:
-    one, same, other = (list(batches(packed, 1500, 10_000, np.random.default_rng(seed))) for seed in (1, 1, 2))
-    assert one == same != other

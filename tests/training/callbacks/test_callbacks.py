@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -54,20 +53,6 @@ def test_logging_writes_every_step_with_all_named_fields(tmp_path: Path) -> None
     assert list((tmp_path / "logs/tensorboard").iterdir())
 
 
-def test_line_of_a_step_shows_success_right_answers_and_reward_in_a_hundred_columns(tmp_path: Path) -> None:
-    measured = {
-        "lr": 1e-5, "loss": -0.0123456, "kl": 0.0123456, "env/success": 0.41234, "env/right": 0.52341,
-        "objective/scores": -0.123456, "sec_per_step": 1.0,
-    }  # fmt: skip
-    trainer, logging, notes = run(1, logging_to(tmp_path)), logging_to(tmp_path), []
-    trainer.step, trainer.max_steps = 1234, 1234
-    logging.on_start(trainer)
-    with listening(lambda stage, done, total, note: notes.append(note)):
-        logging.on_step(trainer, measured)
-    assert notes == ["success 0.4123 right 0.5234 reward -0.1235 loss -0.01235 kl 0.01235"]
-    assert len(f"[99999.9 s] train: 1234/1234 {notes[0]}") <= 100
-
-
 def test_resumed_run_logs_every_step_once(tmp_path: Path) -> None:
     run(5, logging_to(tmp_path), saving_to(tmp_path, every=2))
     path = tmp_path / "reports/metrics.jsonl"
@@ -90,23 +75,10 @@ def test_metrics_line_without_a_step_is_rejected(tmp_path: Path) -> None:
         log.truncate(3)
 
 
-def test_lost_metrics_are_reported_in_the_log(tmp_path: Path) -> None:
-    run(2, saving_to(tmp_path, every=2))
-    run(3, logging_to(tmp_path), resume=load_checkpoint(resolve(2, tmp_path / "ckpt")))
-    assert "metrics.jsonl ends at step 0, the checkpoint is of step 2" in (tmp_path / "logs/train.log").read_text()
-
-
 def test_checkpoints_are_saved_on_schedule_and_at_the_end(tmp_path: Path) -> None:
     run(7, saving_to(tmp_path, every=3))
     assert list(steps(tmp_path / "ckpt")) == [3, 6, 7]
     assert resolve("latest", tmp_path / "ckpt").name == "step_00007"
-
-
-def test_keep_last_removes_older_checkpoints(tmp_path: Path) -> None:
-    run(7, saving_to(tmp_path, every=2, keep_last=2))
-    assert list(steps(tmp_path / "ckpt")) == [6, 7]
-    log = (tmp_path / "logs/train.log").read_text()
-    assert "removed step_00002" in log and "removed step_00004" in log
 
 
 def test_held_out_batches_are_weighted_by_tokens() -> None:
@@ -120,11 +92,6 @@ def test_held_out_batches_are_weighted_by_tokens() -> None:
         shadow.on_step(trainer, metrics)
     assert metrics.pop("sec_per_step", 0.0) > 0, "the evaluation's time must count in the step's"
     assert metrics == {"eval/loss": (1.0 * 3 + 4.0 * 1) / 4}
-
-
-def test_last_step_is_evaluated() -> None:
-    calls = run(3, EvalShadow(batch_metrics([{"x": torch.zeros(3)}]), every=2)).engine.calls
-    assert calls[-5:] == ["train_step", "eval_step", "on_batch", "train_step", "eval_step"]
 
 
 def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
@@ -142,51 +109,11 @@ def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
     assert trainer.stop_reason is None
 
 
-def test_non_finite_value_is_neither_an_improvement_nor_the_best() -> None:
-    trainer = Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [], 99, 0, {})
-    stop = EarlyStop("m", patience=2, min_delta=0.0, higher_is_better=True)
-    for value in (math.nan, 1.0, math.inf, 2.0, -math.inf):
-        stop.on_step(trainer, {"m": value})
-    assert stop.state_dict() == {"best": 2.0, "failed": 1} and not stop.stopped
-    never = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
-    never.on_step(trainer, {"m": math.nan})
-    assert trainer.stop_reason == "m did not improve on no finite value in 1 measurements"
-
-
 def test_unmeasured_metric_is_rejected_at_the_first_step_before_a_save(tmp_path: Path) -> None:
     stop = EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False, key="training.early_stop.metric")
     with pytest.raises(ConfigError, match=r"^training\.early_stop\.metric: .*'los', .* 1 .* loss, "):
         run(3, stop, logging_to(tmp_path), saving_to(tmp_path, every=1))
     assert not (tmp_path / "ckpt").exists()
-
-
-def test_unmeasured_evaluation_metric_is_rejected_at_the_first_evaluation() -> None:
-    stop = EarlyStop("eval/los", patience=1, min_delta=0.0, higher_is_better=False)
-    with pytest.raises(ConfigError, match=r"early_stop\.metric: .*'eval/los', .* 2 .* eval/loss$"):
-        run(4, EvalShadow(batch_metrics([{"x": torch.zeros(3)}]), every=2), stop)
-
-
-def test_early_stop_accepts_an_episode_metric_that_a_step_lacks() -> None:
-    stop = EarlyStop("env/success_needed", patience=1, min_delta=0.0, higher_is_better=True)
-    assert run(2, stop).step == 2
-
-
-def test_lr_schedule_rejects_an_engine_without_an_optimizer_attribute() -> None:
-    class Closed(Scale):
-        def setup(self, setup: ScaleSetup) -> None:
-            super().setup(setup)
-            del self.optimizer
-
-    trainer = Trainer(Closed(), ScaleSetup(0.1), Doubling(), Counting(), [LRSchedule("linear", 0)], 1, 0, {})
-    with pytest.raises(ConfigError, match=r"lr_schedule .*`optimizer`, Closed "):
-        trainer.fit(None)
-
-
-def test_lr_schedules_follow_the_step() -> None:
-    linear, cosine = LRSchedule("linear", warmup_steps=2), LRSchedule("cosine", warmup_steps=0)
-    assert [linear.factor(step, 6) for step in range(7)] == [0.5, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0]
-    assert [round(cosine.factor(step, 4), 6) for step in (0, 2, 4, 5)] == [1.0, 0.5, 0.0, 0.0]
-    assert LRSchedule("constant", warmup_steps=0).factor(99, 4) == 1.0
 
 
 def test_resumed_schedule_continues_from_the_configured_rate(tmp_path: Path) -> None:

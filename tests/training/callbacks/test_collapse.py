@@ -20,9 +20,7 @@ from rc1_lib.config.step_metrics import (
     SIGNS_OF_COLLAPSE,
     SIGNS_OF_WASTE,
     ZERO_STD,
-    unseen,
 )
-from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, summary
 from rc1_lib.training.callbacks.collapse import CollapseGuard, signs_of
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.trainer import Trainer
@@ -92,25 +90,3 @@ def test_each_limit_counts_separately_and_wasted_steps_have_their_own_patience(t
     assert guard.since == 5 and re.search(r"\b90% .*\btraining\.collapse\.max_clip_ratio\b", guard.reason)
     guard.recall(7)
     assert guard.reason == "", "a run that returns to an earlier step"
-
-
-def outcome(answer: str) -> EpisodeOutcome:
-    return EpisodeOutcome(EpisodeStatus.ANSWERED, answer, False, False, False, 0, 0, 1, 0, 0, 0, 9)
-
-
-def test_share_of_the_same_answer_is_measured_among_answers() -> None:
-    one = [outcome("Yes"), outcome(" yes ")] * 9
-    assert summary(one)[SAME_ANSWER] == 1.0
-    several = [outcome(str(number)) for number in range(18)]
-    assert summary([*one, *several])[SAME_ANSWER] == 0.5
-    assert summary([*one, *[outcome("")] * 50])[SAME_ANSWER] == 1.0, "an empty answer does not count"
-    assert SAME_ANSWER not in summary(one[:15]), "too few answers"
-
-
-def test_limit_is_unseen_if_no_step_has_its_metric() -> None:
-    limits = ("max_kl", "min_entropy", "max_same_answer")
-    assert unseen(limits, "torch_ppo", "ppo", 16) == unseen(limits, "trl_ppo", "ppo", 16) == ()
-    assert unseen(limits, "torch_ppo", "ppo", 15) == ("max_same_answer",)
-    assert unseen(limits, "trl_dpo", "groups", 16) == ("min_entropy",)
-    assert unseen(limits, "pure_pt_sft", "sft", 16) == limits
-    assert unseen(limits, "custom", "ppo", 16) is None, "its metrics are not known yet"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,15 +48,6 @@ def test_missing_tracker_package_is_rejected_before_a_file_is_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_missing_tracker_package_is_rejected_before_the_run_is_prepared(
-    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    run = tiny("training.tracking.to=[wandb]", "base_model=no/such")  # the next error
-    with pytest.raises(ConfigError, match=r"^tracking\.to .*wandb"):
-        prepare(run)
-
-
 @needs("mlflow")
 def test_tracked_run_logs_all_segments_and_ends_with_the_same_bytes(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
@@ -78,44 +68,6 @@ def test_tracked_run_logs_all_segments_and_ends_with_the_same_bytes(
     assert [one.step for one in client.get_metric_history(found.info.run_id, "sec_per_step")] == [1, 2, 3, 4]
     assert {"loss", "loss.policy_avg"} <= set(found.data.metrics)
     assert found.data.params["steps"] == "4" and found.info.run_name == f"seed {seed}"
-
-
-@needs("mlflow")
-def test_mlflow_keeps_every_step_in_one_run_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    train(tmp_path, "mlflow", 2)
-    train(tmp_path, "mlflow", 3)
-    from mlflow import MlflowClient
-
-    client: Any = MlflowClient(tracking_uri=(tmp_path / "logs/mlflow").as_uri())
-    (experiment,) = [one for one in client.search_experiments() if one.name == "toys"]
-    (run,) = client.search_runs([experiment.experiment_id])
-    history = client.get_metric_history(run.info.run_id, "sec_per_step")
-    assert {one.step for one in history} == {1, 2, 3}
-    assert (run.info.run_name, run.info.status, run.data.params["lr"]) == ("seed 7", "FINISHED", "0.1")
-
-
-@needs("wandb")
-def test_wandb_writes_every_step_to_an_offline_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WANDB_MODE", raising=False)
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    train(tmp_path, "wandb", 3)
-    from wandb.proto import wandb_internal_pb2
-
-    (file,) = (tmp_path / "logs/wandb").glob("offline-run-*/run-*.wandb")
-    records = [wandb_internal_pb2.Record.FromString(one) for one in logged(file.read_bytes())]
-    history = [one.history.step.num for one in records if one.WhichOneof("record_type") == "history"]
-    assert history == [1, 2, 3]
-
-
-def logged(content: bytes) -> Iterator[bytes]:
-    """The records of a LevelDB log after a header of seven bytes. Each has checksum, length, kind and content."""
-    at = 7
-    while at < len(content):
-        _, length, kind = struct.unpack_from("<IHB", content, at)
-        assert kind == 1, "a log of one block has only whole records"
-        yield content[at + 7 : at + 7 + length]
-        at += 7 + length
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name)) for name in ("wandb", "mlflow")])

@@ -15,7 +15,7 @@ from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.control import Control
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
-from tests.forecast.hopeless import MALFORMED, SAYS_YES, SURE, base_that_rambles, base_that_says
+from tests.forecast.hopeless import SAYS_YES, SURE, base_that_rambles, base_that_says
 from tests.training.tiny_world import ENGINES
 
 Tiny = Callable[..., Run]
@@ -42,12 +42,6 @@ def test_run_of_cut_episodes_ends_with_a_checkpoint_and_continues_under_a_higher
     assert collapse_message(prepared) == message and len(metrics.read()) == 2, "a further step was trained"
     higher = prepare(tiny(*GUARDED, "training.collapse.max_clip_ratio=1.0"))
     assert advance(higher, run.config.seeds[0], 4, lambda _: None).name == "step_00004"
-
-
-def test_run_of_malformed_turns_ends(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*GUARDED, SURE, "training.collapse.max_malformed=0.5")
-    base_that_says(run, MALFORMED, pool)
-    assert " 50% (training.collapse.max_malformed)" in collapse_message(prepare(run))
 
 
 @pytest.mark.parametrize(

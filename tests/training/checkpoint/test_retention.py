@@ -44,12 +44,6 @@ def test_rule_keeps_the_newest_every_nth_and_named_steps(rule: KeepRule, kept: s
     assert rule.kept([4, 1, 6, 2, 5, 3]) == kept
 
 
-@pytest.mark.parametrize(("last", "every"), [(0, None), (1, 0)])
-def test_rule_that_keeps_nothing_is_rejected(last: int, every: int | None) -> None:
-    with pytest.raises(AssertionError):
-        KeepRule(last, every)
-
-
 def test_removed_checkpoints_stay_in_the_ledger(folder: Path, ledger: Path) -> None:
     prints = {step: fingerprint(path) for step, path in steps(folder).items()}
     removed = prune(folder, ledger, KeepRule(2, every=2))
@@ -66,14 +60,6 @@ def test_removed_checkpoints_stay_in_the_ledger(folder: Path, ledger: Path) -> N
     assert not was_removed(folder / "step_00002", prints[2], ledger), "RC1 did not remove it"
 
 
-def test_checkpoint_removed_twice_is_recorded_once(folder: Path, ledger: Path) -> None:
-    for _ in range(2):
-        prune(folder, ledger, KeepRule(4))
-        save_checkpoint(state_of(1), folder, ledger)
-        save_checkpoint(state_of(5), folder, ledger)
-    assert [line["step"] for line in read_ledger(ledger) if "removed" in line] == [1]
-
-
 def test_checkpoint_named_by_a_report_is_kept(folder: Path, ledger: Path) -> None:
     write_json(ledger.parent / "ppo_eval_x.json", {"checkpoints": {"PPO seed 1": fingerprint(folder / "step_00002")}})
     assert [path.name for path in prune(folder, ledger, KeepRule(1))] == ["step_00001", "step_00003", "step_00004"]
@@ -86,30 +72,16 @@ def test_steps_after_latest_are_not_removed(folder: Path, ledger: Path) -> None:
     assert list(steps(folder)) == [3, 4, 5]
 
 
-def missing_link(link: Path) -> None:
-    link.unlink()
-
-
 def dangling_link(link: Path) -> None:
     link.unlink()
     link.symlink_to("step_00009")
-
-
-def foreign_link(link: Path) -> None:
-    shutil.copytree(link.resolve(), link.parent.parent / "other/step_00005")
-    link.unlink()
-    link.symlink_to("../other/step_00005")
-
-
-def missing_manifest(link: Path) -> None:
-    (link / "manifest.json").unlink()
 
 
 def truncated_file(link: Path) -> None:
     os.truncate(link / "adapter.safetensors", 10)
 
 
-@pytest.mark.parametrize("damage", [missing_link, dangling_link, foreign_link, missing_manifest, truncated_file])
+@pytest.mark.parametrize("damage", [dangling_link, truncated_file])
 def test_nothing_is_removed_if_latest_is_damaged(folder: Path, ledger: Path, damage: Callable[[Path], None]) -> None:
     damage(folder / "latest")
     before = ledger.read_bytes()
@@ -117,12 +89,6 @@ def test_nothing_is_removed_if_latest_is_damaged(folder: Path, ledger: Path, dam
         prune(folder, ledger, KeepRule(1))
     assert list(steps(folder)) == [1, 2, 3, 4, 5]
     assert ledger.read_bytes() == before
-
-
-def test_folder_without_a_manifest_is_not_removed(folder: Path, ledger: Path) -> None:
-    (folder / "step_00002/manifest.json").unlink()
-    prune(folder, ledger, KeepRule(1))
-    assert list(steps(folder)) == [2, 5]
 
 
 def test_best_folder_keeps_all_its_checkpoints(tmp_path: Path) -> None:
@@ -151,11 +117,3 @@ def test_damaged_checkpoint_is_not_kept_permanently(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"adapter\.safetensors: .*SHA-256"):
         keep_permanently(path, folder)
     assert not (folder / "best").exists()
-
-
-def test_damaged_copy_in_best_is_detected(tmp_path: Path) -> None:
-    folder = tmp_path / "ckpt"
-    path = save_checkpoint(state_of(1), folder, tmp_path / "reports/ledger.jsonl")
-    (keep_permanently(path, folder) / "adapter.safetensors").write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"adapter\.safetensors: .*SHA-256"):
-        keep_permanently(path, folder)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 import torch
 from filelock import FileLock
 
 from rc1_lib.training.callbacks.checkpoints import SaveRule
-from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, resolve, write_manifest
-from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from tests.training.checkpoint.states import state_of, trained
 
@@ -49,84 +47,6 @@ def test_latest_is_the_newest_and_the_ledger_lists_all(place: tuple[Path, Path])
     ]
     assert [line["sha256"] for line in lines] == [fingerprint(path) for path in paths]
     assert set(lines[0]["files"]) == {path.name for path in paths[0].iterdir()} - {"manifest.json"}
-
-
-def interrupted(folder: Path, ledger: Path) -> list[Path]:
-    """Steps 1 and 2 as after a kill right after the rename of the second."""
-    paths = [save_checkpoint(state_of(step), folder, ledger) for step in (1, 2)]
-    atomic_folder.set_link(folder / "latest", paths[0].name)
-    ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])
-    return paths
-
-
-def test_save_killed_after_its_rename_is_finished_later(place: tuple[Path, Path]) -> None:
-    folder, ledger = place
-    paths = interrupted(folder, ledger)
-    for _ in range(2):  # the second call changes nothing
-        finish_interrupted(folder, ledger, 2)
-        assert resolve("latest", folder) == paths[1]
-        assert [line["sha256"] for line in read_ledger(ledger)] == [fingerprint(path) for path in paths]
-    (folder / "latest").unlink()
-    (folder / "latest").symlink_to("step_00009")
-    finish_interrupted(folder, ledger, 1)
-    assert resolve("latest", folder) == paths[0], "a dangling link does not count as a later step"
-
-
-def test_finishing_a_missing_or_earlier_step_keeps_latest(place: tuple[Path, Path]) -> None:
-    folder, ledger = place
-    paths = interrupted(folder, ledger)
-    before = ledger.read_bytes()
-    finish_interrupted(folder, ledger, 3)
-    assert (resolve("latest", folder), ledger.read_bytes()) == (paths[0], before)
-    atomic_folder.set_link(folder / "latest", paths[1].name)
-    finish_interrupted(folder, ledger, 1)
-    assert resolve("latest", folder) == paths[1]
-
-
-@pytest.mark.parametrize("name", ["step_00001", "step_00001.2", "sft"])
-def test_leftovers_of_interrupted_writes_are_recovered(tmp_path: Path, name: str) -> None:
-    (tmp_path / f".old-{name}").mkdir()
-    (tmp_path / f".new-{name}.gone").mkdir()
-    (tmp_path / ".new-latest").symlink_to(name)
-    with pytest.raises(RuntimeError), atomic_folder.new_folder(tmp_path / name) as temporary:
-        leftover = temporary.name
-        raise RuntimeError("killed")
-    (tmp_path / leftover).mkdir()
-    homes = atomic_folder.only(tmp_path / name) if name == "sft" else atomic_folder.CHECKPOINTS
-    atomic_folder.recover(tmp_path, homes)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_foreign_files_with_similar_names_are_kept(place: tuple[Path, Path]) -> None:
-    folder = place[0]
-    path = save_checkpoint(state_of(1), *place)
-    folders = (".new-thesis", ".old-notes", ".new-thesis.abcd1234", ".old-latest", ".old-step_1", ".new-step_00001.my")
-    files = (".new-words", ".old-words", ".old-step_00007", ".new-step_00007.gone", ".new-latest")
-    for name in folders:
-        (folder / name).mkdir()
-        (folder / name / "chapter").write_text("long work")
-    for name in files:
-        (folder / name).write_text("long work")
-    (folder / ".old-step_00008").symlink_to(".old-notes")
-    before = sorted(folder.rglob("*"))
-    atomic_folder.recover(folder)
-    assert sorted(folder.rglob("*")) == before
-
-    path.rename(folder / f".old-{path.name}")  # a replacement that was killed halfway
-    assert resolve(str(path), folder.parent / "elsewhere") == path
-    assert sorted(folder.rglob("*")) == before
-
-
-def test_folder_named_by_a_user_is_recovered_only_for_checkpoints(tmp_path: Path) -> None:
-    (tmp_path / ".old-sft").mkdir()
-    with pytest.raises(NoCheckpointError, match="step_00001: "):
-        resolve(str(tmp_path / "step_00001"), tmp_path / "ckpt")
-    assert [path.name for path in tmp_path.iterdir()] == [".old-sft"]
-
-
-def test_equal_states_have_equal_fingerprints(tmp_path: Path) -> None:
-    one, other = (save_checkpoint(state_of(4), tmp_path / name, tmp_path / f"{name}.jsonl") for name in "ab")
-    assert fingerprint(one) == fingerprint(other)
 
 
 def test_checkpoint_of_the_same_step_is_replaced(place: tuple[Path, Path]) -> None:
@@ -165,20 +85,17 @@ def test_missing_and_extra_files_are_rejected_with_their_names(place: tuple[Path
         load_checkpoint(path)
 
 
-NO_STEP = b'{"format": 2, "step": "x", "files": {}}'
-
-
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b'{"format": 2, "step": 1, "files": {"a": {"sha256": 1}}}', NO_STEP, b"\xff"]
+    "content", [b"", b'{"format": 1, "step": 1, "files": {}}', b'{"format": 2, "step": "x", "files": {}}', b"\xff"]
 )
 def test_malformed_manifest_is_rejected(place: tuple[Path, Path], content: bytes) -> None:
     path = save_checkpoint(state_of(1), *place)
     (path / "manifest.json").write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"manifest\.json: .*\bJSON object\b"):
+    with pytest.raises(CheckpointError, match=r"manifest\.json: "):
         load_checkpoint(path)
 
 
-@pytest.mark.parametrize("content", [b"{}", b"[]", b"{", b'{"step": "1"}', b"\xff"])
+@pytest.mark.parametrize("content", [b"{}", b"{"])
 def test_malformed_state_is_rejected_even_with_a_matching_manifest(place: tuple[Path, Path], content: bytes) -> None:
     path = save_checkpoint(state_of(1), *place)
     (path / "state.json").write_bytes(content)
@@ -211,14 +128,6 @@ def test_code_in_a_nested_state_is_rejected_and_not_run(place: tuple[Path, Path]
     assert not made.exists()
 
 
-def test_manifest_of_another_format_is_rejected(place: tuple[Path, Path]) -> None:
-    path = save_checkpoint(state_of(1), *place)
-    body = orjson.loads((path / "manifest.json").read_bytes())
-    (path / "manifest.json").write_bytes(orjson.dumps(body | {"format": 1}))
-    with pytest.raises(CheckpointError, match=r"manifest\.json: .*format 1, expected 2, "):
-        load_checkpoint(path)
-
-
 def test_renamed_checkpoint_is_rejected(place: tuple[Path, Path]) -> None:
     path = save_checkpoint(state_of(1), *place)
     with pytest.raises(CheckpointError, match=r"step_00009: .*step 1, .*step 9; "):
@@ -233,36 +142,12 @@ def test_missing_checkpoint_is_rejected_with_the_existing_steps(place: tuple[Pat
         resolve("7", place[0])
 
 
-def test_checkpoint_without_a_manifest_is_not_listed_as_existing(place: tuple[Path, Path]) -> None:
-    save_checkpoint(state_of(5), *place)
-    (save_checkpoint(state_of(6), *place) / "manifest.json").unlink()
-    with pytest.raises(NoCheckpointError, match=r"step_00006: .*manifest\.json, .*: 5; "):
-        resolve("6", place[0])
-
-
-def test_missing_part_is_rejected_with_the_saved_parts() -> None:
-    with pytest.raises(CheckpointError, match=r"'scaler', only optimizer, rng, scheduler; "):
-        state_of(1).part("scaler")
-
-
-def test_values_that_json_would_change_are_rejected_without_leftovers(place: tuple[Path, Path]) -> None:
-    with pytest.raises(AssertionError, match="JSON"):
-        save_checkpoint(CheckpointState({}, {"step": 1, "kl": float("nan")}), *place)
-    assert {entry.name for entry in place[0].iterdir()} == {".write.lock"}
-
-
 def test_second_writer_is_rejected(place: tuple[Path, Path]) -> None:
     place[0].mkdir(parents=True)
     with (
         FileLock(place[0] / ".write.lock"),
         pytest.raises(CheckpointError, match=r"\.write\.lock"),
     ):
-        save_checkpoint(state_of(1), *place)
-
-
-def test_folder_named_latest_is_not_replaced(place: tuple[Path, Path]) -> None:
-    (place[0] / "latest").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match=r"latest: .*link"):
         save_checkpoint(state_of(1), *place)
 
 
@@ -275,9 +160,7 @@ def test_save_is_due_at_step_multiples_and_after_the_minutes() -> None:
     assert not SaveRule(every_steps=10, every_minutes=None).due(13, saved_step=0, minutes_since=1e9)
 
 
-def test_tied_tensors_views_and_empty_groups_are_saved(place: tuple[Path, Path]) -> None:
-    whole = torch.arange(6.0).reshape(2, 3)
-    state = CheckpointState({"adapter": {"a": whole, "b": whole, "row": whole.T[1]}, "empty": {}}, {"step": 1})
-    loaded = load_checkpoint(save_checkpoint(state, *place))
-    assert diff_checkpoints(state, loaded, exact=True) == []
-    assert loaded.tensors["adapter"]["row"].tolist() == [1.0, 4.0]
+def test_folder_named_latest_is_not_replaced(place: tuple[Path, Path]) -> None:
+    (place[0] / "latest").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match=r"latest: .*link"):
+        save_checkpoint(state_of(1), *place)

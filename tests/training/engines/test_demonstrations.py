@@ -9,8 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from torch.nn.functional import cross_entropy
 
 from rc1_lib.config.step_metrics import measured, unmeasured
 from rc1_lib.errors import ConfigError
@@ -20,7 +18,6 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
-from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.registry import make_engine
 from rc1_lib.training.train_arguments import check_control
@@ -76,27 +73,6 @@ def test_step_reports_the_metrics_that_early_stop_accepts(tiny: Tiny) -> None:
     assert unmeasured("reward/success", "pure_pt_sft", "demonstrations")
 
 
-def test_loss_is_the_mean_over_assistant_tokens(tiny: Tiny) -> None:
-    """Compared row by row, without padding, with transformers' forward pass."""
-    run = tiny(*SFT, *ONE_STEP)
-    engine = engine_of(run)
-    batch = demonstrated(engine, run)
-    nats, right = [], 0
-    with torch.no_grad():
-        for one in batch["demonstrations"]:
-            ids, own = torch.tensor(one.ids), torch.tensor(one.action_mask)
-            logits_TV = engine.policy.causal(input_ids=ids[None]).logits[0, :-1][own[1:]]
-            nats.append(cross_entropy(logits_TV, ids[1:][own[1:]], reduction="none"))
-            right += int((logits_TV.argmax(-1) == ids[1:][own[1:]]).sum())
-    expected = torch.cat(nats)
-    assert len(expected) == batch["measured"]["label_tokens"] < sum(len(one.ids) for one in batch["demonstrations"])
-    assert engine.eval_step(batch)["loss"] == pytest.approx(float(expected.mean()), rel=1e-5)
-    metrics = engine.train_step(batch)
-    assert metrics["loss"] == pytest.approx(float(expected.mean()), rel=1e-5)
-    # The two likeliest tokens may be as likely within rounding, once.
-    assert metrics["mean_token_accuracy"] == pytest.approx(right / len(expected), abs=1.5 / len(expected))
-
-
 def test_user_and_tool_tokens_are_input_but_not_labels() -> None:
     long = Demonstration("b", (1, 2, 3, 4, 5, 6, 7), (False, False, True, True, False, True, False))
     short = Demonstration("a", (1, 2, 3), (False, False, True))
@@ -134,15 +110,6 @@ def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny) -> 
     assert diff_checkpoints(end_of(alone, 4), end_of(evaluated, 1, 2, 4), exact=True) == []
     lines = [json.loads(line) for line in (evaluated.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
     assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
-
-
-def test_judge_is_opened_only_for_engines_that_learn_from_scores(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Run] = []
-    monkeypatch.setattr(EpisodeJudge, "__init__", lambda _, run: opened.append(run))
-    for settings, expected in (((), 1), (SFT, 0)):
-        opened.clear()
-        judge = prepare(tiny(*settings, "training.reward.judge=0.3")).judge
-        assert len(opened) == expected and (judge is None) is not bool(expected)
 
 
 def test_control_of_a_supervised_engine_is_rejected(tiny: Tiny) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from rc1_lib.errors import ConfigError
 from rc1_lib.training.api import Engine
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.train_config import load_train_config
@@ -48,8 +47,3 @@ def test_restored_example_engine_continues_bit_for_bit(base: Path) -> None:
     assert first.train_step(BATCH) == second.train_step(BATCH)
     ours, theirs = first.state_dict()["model"], second.state_dict()["model"]
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
-
-
-def test_example_engine_rejects_an_adapter(base: Path) -> None:
-    with pytest.raises(ConfigError, match=r"model\.lora\.enable: .*true, .*plain_sft"):
-        engine(base, adapter="true")

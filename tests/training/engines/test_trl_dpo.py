@@ -12,11 +12,10 @@ from torch.nn.functional import logsigmoid
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.diverged import DivergedError
-from rc1_lib.training.engines.trl_dpo import Pair, inputs_of, pairs_of
+from rc1_lib.training.engines.trl_dpo import Pair, pairs_of
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs
 from rc1_lib.training.updates.metrics import ParityError
-from tests.training.grpo.toys import rollouts
 from tests.training.test_episode_engines import engine_of, played, same, scored
 from tests.training.tiny_world import ENGINES
 
@@ -69,16 +68,6 @@ def test_rollouts_of_the_trained_policy_stop_the_training(tiny: Tiny) -> None:
         engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
-def test_equal_scores_change_nothing(tiny: Tiny) -> None:
-    run = tiny(*ENGINES["trl_dpo"])
-    engine = engine_of(run)
-    batch = played(engine, run)
-    before = engine.policy.adapter_state()
-    metrics = engine.train_step(batch | {"scores": [0.5] * len(batch["scores"])})
-    assert (metrics["pairs/differ"], metrics["loss"], metrics["update/steps"]) == (0, 0, 0)
-    assert same(engine.policy.adapter_state(), before)
-
-
 def test_step_with_one_rollout_per_prompt_is_rejected(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
@@ -86,15 +75,6 @@ def test_step_with_one_rollout_per_prompt_is_rejected(tiny: Tiny) -> None:
     singles = batch | {name: batch[name][::4] for name in ("trajectories", "scores")}
     with pytest.raises(RC1Error, match=r" prompts .*training\.update\.group_size"):
         engine.train_step(singles)
-
-
-def test_user_and_tool_tokens_are_masked() -> None:
-    batch = collate(*rollouts([2]), pad_id=0)
-    inputs = inputs_of(batch, Pair(1, 0, True))
-    longest = int(batch.lengths.max())
-    assert inputs["input_ids"].tolist() == batch.ids[[1, 0], :longest].tolist()
-    assert inputs["completion_mask"].bool().tolist() == batch.action_mask[[1, 0], :longest].tolist()
-    assert inputs["attention_mask"].sum(dim=1).tolist() == batch.lengths[[1, 0]].tolist()
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])

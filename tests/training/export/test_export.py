@@ -15,7 +15,6 @@ from peft import PeftModel
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from rc1_lib.cli import main
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
@@ -27,7 +26,7 @@ from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.shares import share
 from tests.training.ppo.toys import episode
-from tests.training.tiny_world import ENGINES, OVERRIDES, tiny_run
+from tests.training.tiny_world import ENGINES, tiny_run
 
 Tiny = Callable[..., Run]
 Trained = Callable[[str], tuple[Run, Path]]
@@ -139,47 +138,17 @@ def test_four_bit_base_is_exported_with_its_dequantized_weights(tiny: Tiny) -> N
     assert json.loads((target / "export.json").read_text())["base"]["quantized"] is True
 
 
-@pytest.fixture
-def one_weight_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Changes one weight of the merged model."""
+def test_merged_model_that_differs_from_the_policy_is_not_written(
+    after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     merged_model = export_module.merged_model
 
-    def off(*arguments: object) -> torch.nn.Module:
+    def one_weight_off(*arguments: object) -> torch.nn.Module:
         model = merged_model(*arguments)  # type: ignore[arg-type]
         model.get_submodule("model.layers.1.mlp.down_proj").weight.data[0, 0] += 1.0
         return model
 
-    monkeypatch.setattr(export_module, "merged_model", off)
-
-
-def rc1_export(run: Run) -> int:
-    """Run the command and return its exit code."""
-    flags = [part for override in (*OVERRIDES, *ENGINES["torch_ppo"]) for part in ("--set", override)]
-    with pytest.raises(SystemExit) as ended:
-        main(["ckpt", "export", "latest", "--workspace", str(run.workspace.root), "--prompts", "2", *flags])
-    return int(ended.value.code or 0)
-
-
-def test_command_exports_once_and_then_fails(after_two_steps: Trained, capsys: pytest.CaptureFixture[str]) -> None:
-    run, _ = after_two_steps("torch_ppo")
-    assert rc1_export(run) == 0
-    assert "models/export/rc1-step_00002" in "".join(capsys.readouterr().out.split())
-    assert rc1_export(run) == 2
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("one_weight_off")
-def test_command_exits_with_1_if_the_merged_model_differs(
-    after_two_steps: Trained, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run, _ = after_two_steps("torch_ppo")
-    assert rc1_export(run) == 1
-    assert "DIFFERENT" in capsys.readouterr().out
-    assert os.listdir(run.workspace.path("models/export")) == []
-
-
-@pytest.mark.usefixtures("one_weight_off")
-def test_merged_model_that_differs_from_the_policy_is_not_written(after_two_steps: Trained) -> None:
+    monkeypatch.setattr(export_module, "merged_model", one_weight_off)
     run, checkpoint = after_two_steps("torch_ppo")
     target = run.workspace.path("out/policy")
     with pytest.raises(ExportMismatchError) as error:

@@ -10,23 +10,20 @@ from pathlib import Path
 
 import pytest
 import torch
-from gguf import GGUFReader
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    Qwen3Config,
-    Qwen3ForCausalLM,
 )
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.export import gguf_export, gguf_file
-from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf, pre_tokenizer_of
+from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf
 from rc1_lib.training.export.gguf_file import GGUFType, write_gguf
-from rc1_lib.training.export.llama_cpp import PROBE_TEXTS, LlamaCpp, comparable
+from rc1_lib.training.export.llama_cpp import PROBE_TEXTS, LlamaCpp
 from rc1_lib.training.export.parity import gguf_parity
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -35,11 +32,6 @@ from tests.training.export.conftest import Exported
 QWEN2 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-TEXTS = (
-    "Anna's 3 apples cost 12.50 each!", "  two  spaces\n\n\tand a tab\r\n", "他买了三个苹果，共12元。",
-    "naïve café — “quoted”",
-    '{"name": "calc", "arguments": {"expression": "3*(4+5)"}}', "🙂🙂 done...?!",
-)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", list(GGUFType))
@@ -56,20 +48,11 @@ def test_llama_cpp_generates_the_policys_tokens(exported: Exported, tmp_path: Pa
     assert b"Token ids only" in done.file.read_bytes()
 
 
-@pytest.mark.parametrize("exported_model", ["base without adapter", "adapter in another base"])
-def test_file_of_another_model_is_detected_and_not_kept(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported_model: str
+def test_file_of_the_base_without_the_adapter_is_detected_and_not_kept(
+    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, policy = exported
     wrong = run.workspace.path("base")
-    if exported_model == "adapter in another base":
-        wrong = tmp_path / "wrong"
-        model = Qwen3ForCausalLM.from_pretrained(policy / "merged")
-        with torch.no_grad():
-            model.model.layers[0].mlp.down_proj.weight.mul_(1.2)
-        model.save_pretrained(wrong)
-        for name in ("tokenizer.json", "tokenizer_config.json"):
-            (wrong / name).write_bytes((policy / "merged" / name).read_bytes())
     monkeypatch.setattr(gguf_export, "write_gguf", lambda _, *rest, **named: write_gguf(wrong, *rest, **named))
     with pytest.raises(GGUFMismatchError) as raised:
         export_gguf(run, policy, tmp_path / "out/f32", GGUFType.F32, 8)
@@ -87,53 +70,6 @@ def test_changed_or_missing_export_is_rejected_with_the_file_name(exported: Expo
         export_gguf(run, tmp_path, tmp_path / "out", GGUFType.F32, 1)
     with pytest.raises(RC1Error, match=f"{own}: .*already.*--to"):
         export_gguf(run, policy, own, GGUFType.F32, 1)
-
-
-@pytest.mark.parametrize("ends", [[0, 5], [], None])
-def test_file_has_the_end_of_turn_id_whatever_the_configuration_lists(
-    exported: Exported, tmp_path: Path, ends: list[int] | None
-) -> None:
-    _, policy = exported
-    own, file = shutil.copytree(policy / "merged", tmp_path / "merged"), tmp_path / "model.gguf"
-    config = own / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": ends}))
-    write_gguf(own, file, GGUFType.F32, 2)
-    field = GGUFReader(file).get_field("tokenizer.ggml.eos_token_id")
-    assert field is not None and field.contents() == 2
-
-
-def test_qwen2_pre_tokenizer_gives_the_same_tokens_in_llama_cpp(tmp_path: Path) -> None:
-    backend = Tokenizer(models.BPE())
-    backend.normalizer = normalizers.NFC()
-    split = pre_tokenizers.Split(Regex(QWEN2), "isolated")
-    backend.pre_tokenizer = pre_tokenizers.Sequence(
-        [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-    )
-    backend.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, special_tokens=["<|im_end|>"])
-    backend.train_from_iterator(TEXTS, trainer)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|im_end|>")
-    shape = Qwen3Config(
-        vocab_size=448, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=1, head_dim=16, max_position_embeddings=128, tie_word_embeddings=False,
-        eos_token_id=tokenizer.eos_token_id,
-    )  # fmt: skip
-    Qwen3ForCausalLM(shape).save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
-    write_gguf(tmp_path / "model", tmp_path / "model.gguf", GGUFType.Q8_0, tokenizer.eos_token_id)
-    llama = LlamaCpp(tmp_path / "model.gguf", 128, 1)
-    for text, theirs in zip(TEXTS, llama.token_ids(TEXTS), strict=True):
-        assert theirs == tokenizer.encode(text, add_special_tokens=False), text
-    composed, decomposed = "\u00e9", "e\u0301"
-    of_composed, of_decomposed, of_end = llama.token_ids([composed, decomposed, "x<|im_end|>"])
-    assert tokenizer.encode(decomposed) == tokenizer.encode(composed) == of_composed != of_decomposed
-    assert of_end[-1] == tokenizer.eos_token_id
-    assert pre_tokenizer_of(tokenizer, shape.vocab_size) == "qwen2", "published Qwen tokenizers compose too"
-    assert comparable(tokenizer, [decomposed]) == [composed]
-    (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(RC1Error, match=r"model\.gguf: llama\.cpp .*\("):
-        LlamaCpp(tmp_path / "model.gguf", 128, 1)
 
 
 @pytest.fixture(scope="module")

@@ -38,12 +38,6 @@ def test_equal_scores_and_single_rollouts_have_no_advantage_and_are_counted() ->
     assert found.flat == pytest.approx(2 / 3)
 
 
-def test_advantages_follow_the_order_of_rollouts() -> None:
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
-    shuffled = group_advantages(SCORES[order], GROUPS[order], "group").advantages
-    torch.testing.assert_close(shuffled, advantages("group")[order])
-
-
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [

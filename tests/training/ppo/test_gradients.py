@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from rc1_lib.training.engines.torch_ppo import PPOObjective, targets_of
-from rc1_lib.training.updates import forward as forward_module
 from rc1_lib.training.updates.batch import collate
 from rc1_lib.training.updates.forward import action_tokens
 from rc1_lib.training.updates.take_steps import add_gradients
@@ -46,17 +45,6 @@ def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
             flat[place] = middle
             slope = (losses[0] - losses[1]) / (2 * nudge)
             assert float(gradient.view(-1)[place]) == pytest.approx(slope, abs=1e-8)
-
-
-def test_chunks_of_the_vocabulary_projection_do_not_change_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = ToyPolicy()
-    objective = objective_for(policy)
-    whole_sums, whole = gradients(policy, objective)
-    monkeypatch.setattr(forward_module, "HEAD_TOKENS", 3)
-    cut_sums, cut = gradients(policy, objective)
-    assert cut_sums == pytest.approx(whole_sums, abs=1e-12)
-    for one, other in zip(cut, whole, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
 
 
 def test_frozen_policy_trains_only_the_value_head_with_the_same_gradients() -> None:

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 from torch.nn.functional import pad
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen3ForCausalLM
 
 from rc1_lib.training.engines.torch_ppo import ppo_update
 from rc1_lib.training.policy import ValuedPolicy
 from rc1_lib.training.train_config import LoraSection
 from rc1_lib.training.updates.batch import EpisodeBatch, collate
 from tests.training.ppo.toys import random_episodes, settings
+from tests.training.tiny import shape
 
 VOCABULARY = 40
 
@@ -22,18 +23,8 @@ VOCABULARY = 40
 def small_qwen() -> ValuedPolicy:
     """A policy with random weights and a non-zero adapter."""
     torch.manual_seed(0)
-    config = Qwen3Config(
-        vocab_size=VOCABULARY,
-        hidden_size=16,
-        intermediate_size=24,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        head_dim=8,
-        tie_word_embeddings=True,
-    )
     lora = LoraSection(enable=True, r=4, alpha=8, dropout=0.0, target_modules=("q_proj", "v_proj", "down_proj"))
-    policy = ValuedPolicy(Qwen3ForCausalLM(config), lora, seed=1)
+    policy = ValuedPolicy(Qwen3ForCausalLM(shape(VOCABULARY, 16, head_dim=8)), lora, seed=1)
     for parameter in policy.parameters():
         if parameter.requires_grad:
             torch.nn.init.normal_(parameter, std=0.1)

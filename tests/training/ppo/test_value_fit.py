@@ -28,15 +28,6 @@ def test_value_head_fits_returns_that_depend_on_the_states() -> None:
     assert (returns - head(states)).square().mean() < 0.2 * before
 
 
-def test_zero_epochs_change_neither_head_nor_generator() -> None:
-    head, dealer = ValueHead(4), generator()
-    optimizer_step = OptimizerStep(AdamW(head.parameters(), lr=1.0), 1.0, None)
-    before = [value.clone() for value in head.parameters()]
-    fit_values(head, torch.ones(3, 4), torch.ones(3), optimizer_step, 0, dealer)
-    assert all(torch.equal(a, b) for a, b in zip(before, head.parameters(), strict=True))
-    assert torch.equal(dealer.get_state(), generator().get_state())
-
-
 def test_kept_states_are_those_before_own_tokens_in_order() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)

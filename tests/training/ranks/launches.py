@@ -10,6 +10,7 @@ from tests.forks import Fork, Forks
 
 SHARDS = "training.shards=2"
 LAST = 4
+TWO = ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0", "-m")
 
 
 def started(forks: Forks, root: Path, size: int) -> list[Fork]:

@@ -10,13 +10,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import psutil
 import pytest
 import torch
 
-from rc1_lib.training.memory import oom_kills
 from rc1_lib.training.ranks import group as groups
 from rc1_lib.training.ranks.group import GO_ON, KILLED, Group, group_of
 from rc1_lib.training.ranks.packed import pack, unpack
@@ -100,14 +98,6 @@ def test_worker_killed_for_lack_of_memory_is_known_by_the_kernels_count(
     assert shortage(found.value) == MEMORY
 
 
-def test_oom_count_is_0_if_the_kernel_does_not_report_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert oom_kills() >= 0
-    (tmp_path / "vmstat").write_text("nr_free_pages 12\n")
-    monkeypatch.setattr("rc1_lib.training.memory._VMSTAT", tmp_path / "vmstat")
-    monkeypatch.setattr("rc1_lib.training.memory._EVENTS", tmp_path / "nowhere")
-    assert oom_kills() == 0
-
-
 def test_failed_worker_is_quoted_and_its_lack_of_memory_named(group: Group) -> None:
     with pytest.raises(RuntimeError, match=r"^process 2 of 2: KeyError: 'lost'\n(.|\n)*Traceback"):
         run_in_all(group, adders.fail)
@@ -126,12 +116,6 @@ def test_stopped_worker_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPat
         run_in_all(waiting, adders.stop)
     assert not waiting.whole and waiting._workers is not None
     assert [process.exitcode for process in waiting._workers.processes] == [-9]
-
-
-def test_error_of_the_first_process_ends_the_workers_and_is_raised(group: Group) -> None:
-    with pytest.raises(ZeroDivisionError), group.calling("process"):
-        print(1 / 0)
-    assert not group.whole
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes of others, which only Linux can")

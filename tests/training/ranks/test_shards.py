@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
+from rc1_lib.training.ranks.shards import Shards
 
 
 class NoOthers:
@@ -29,24 +29,9 @@ def test_every_row_is_in_one_shard_and_shards_are_balanced(count: int) -> None:
     assert max(loads) - min(loads) <= max(lengths)
 
 
-def test_rows_are_split_by_length_independently_of_their_order() -> None:
-    lengths = [10, 20, 30, 40, 50, 50]
-    assert Shards(2).split(range(6), lengths) == [[4, 2, 1], [5, 3, 0]]
-    assert Shards(2).split([5, 1, 3, 0, 4, 2], lengths) == [[4, 2, 1], [5, 3, 0]]
-
-
-def test_few_rows_leave_shards_empty() -> None:
-    assert Shards(3).split([7], [1] * 8) == [[7], [], []]
-    assert ONE_SHARD.split([], []) == [[]]
-
-
 def test_single_process_has_every_shard() -> None:
     assert Shards(3).mine == [0, 1, 2]
     assert Shards(3).all_gather({2: "c", 0: "a", 1: "b"}) == ["a", "b", "c"]
-
-
-def test_shards_alternate_between_processes() -> None:
-    assert Shards(5, NoOthers()).mine == [1, 3]
 
 
 def test_result_of_another_processs_shard_is_rejected() -> None:

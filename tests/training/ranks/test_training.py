@@ -17,7 +17,6 @@ from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.group import GO_ON
 from rc1_lib.training.resource_errors import LostError
-from tasks.prepared import prepared_for
 from tests.forks import Forks
 from tests.training.killed import until_done
 from tests.training.test_ppo_run import go
@@ -62,22 +61,10 @@ def test_two_processes_of_every_other_engine_end_with_the_bytes_of_one(tiny: Tin
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("many", "least"), [(False, 2), (True, 10)])
-def test_repeatedly_killed_processes_end_with_the_bytes_of_one(
-    tiny: Tiny, alone: str, forks: Forks, many: bool, least: int
-) -> None:
+def test_repeatedly_killed_processes_end_with_the_bytes_of_one(tiny: Tiny, alone: str, forks: Forks) -> None:
     root = tiny().workspace.root
-    kills = until_done(forks, "train", root, SHARDS, "training.processes=2", many=many)
-    print(f"killed {kills} times")
-    assert kills >= least
+    assert until_done(forks, root, SHARDS, "training.processes=2") >= 2
     assert end_of(root) == alone
-
-
-def test_prepared_run_keeps_its_own_number_of_processes(tiny: Tiny) -> None:
-    """One ticket fits both runs, but within a process the second must not reuse what was prepared for the first."""
-    one, two = (prepared_for(tiny(SHARDS, f"training.processes={processes}")).run for processes in (1, 2))
-    assert one.config_sha256 == two.config_sha256
-    assert (one.config.training.processes, two.config.training.processes) == (1, 2)
 
 
 def test_another_number_of_shards_makes_another_run(tiny: Tiny) -> None:
@@ -105,15 +92,6 @@ def test_process_killed_in_a_step_is_reported_and_the_next_start_resumes(
             advance(prepared, run.config.seeds[0], 4, lambda _: None)
     assert go(run, 4) == ["resumes from step_00002"]
     assert end_of(run.workspace.root) == alone
-
-
-def test_closed_engine_cannot_play(tiny: Tiny) -> None:
-    run = tiny(SHARDS, "training.processes=2")
-    engine = TorchPPO()
-    engine.setup(Setup.of_run(run.config, str(run.workspace.path(run.config.base_model)), 5))
-    engine.close()
-    with pytest.raises(AssertionError, match="closed"):
-        engine.play([], [], temperature=0.0, seed=1, iteration=0)
 
 
 def test_sharded_episodes_are_returned_in_the_order_of_their_rows(tiny: Tiny) -> None:

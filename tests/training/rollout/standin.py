@@ -10,13 +10,14 @@ import torch
 from peft import LoraConfig, inject_adapter_in_model
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
-from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedModel, Qwen3ForCausalLM
 
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.training.rollout.roll_out import Batching
 from rc1_lib.training.rollout.trajectory import RolloutSampling, Start
+from tests.training.tiny import shape
 
 MARKS = ("<pad>", "<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>")
 PIECES = (
@@ -95,20 +96,8 @@ class StandInChat:
 def random_model(chat: StandInChat, *, context: int = 512, seed: int = 0) -> PreTrainedModel:
     """A tiny Qwen3 with random weights."""
     torch.manual_seed(seed)
-    config = Qwen3Config(
-        vocab_size=chat.size,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        max_position_embeddings=context,
-        tie_word_embeddings=True,
-        eos_token_id=chat.end_id,
-        pad_token_id=chat.pad_id,
-    )
-    return Qwen3ForCausalLM(config).eval()
+    more = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": context}
+    return Qwen3ForCausalLM(shape(chat.size, 64, **more, eos_token_id=chat.end_id, pad_token_id=chat.pad_id)).eval()
 
 
 def memorizing_model(chat: StandInChat, dialogues: Sequence[Sequence[str]], steps: int) -> PreTrainedModel:

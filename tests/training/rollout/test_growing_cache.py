@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
@@ -57,47 +56,6 @@ def test_right_padding_is_removed() -> None:
     assert_holds(cache, keys)
 
 
-def test_padding_shared_by_all_rows_leaves_no_slot() -> None:
-    cache = empty(2)
-    keys, values = states(2, 6, seed=0)
-    cache.update(keys, values, 0)
-    cache.align([2, 3])
-    assert cache.get_seq_length() == 4
-    assert_holds(cache, [keys[0, :, :4], keys[1, :, :3]])
-
-
-def test_leaving_rows_free_their_places_and_unseen_slots() -> None:
-    cache, keys = cache_of([4, 3, 1, 2], seed=0)
-    cache.keep([1, 3])
-    assert order_after(4, [1, 3]) == [3, 1]
-    assert cache.get_seq_length() == 3
-    assert_holds(cache, [keys[3], keys[1]])
-
-
-def test_taken_rows_are_copies() -> None:
-    cache, keys = cache_of([4, 3, 1, 2], seed=0)
-    taken = cache.take([3, 1])
-    assert taken.get_seq_length() == 3
-    assert_holds(taken, [keys[3], keys[1]])
-    assert_holds(cache, keys)
-
-
-@pytest.mark.parametrize(("present", "joining"), [(6, 3), (3, 6), (4, 4)])
-def test_joining_rows_end_at_the_same_slot(present: int, joining: int) -> None:
-    cache, keys = cache_of([present, present - 2], seed=0)
-    other, joined = cache_of([joining - 1, joining, joining - 2], seed=1)
-    cache.join(other, 8)
-    assert cache.rows == 5
-    assert_holds(cache, keys + joined)
-
-
-def test_parts_are_joined_in_order() -> None:
-    parts = [cache_of(lengths, seed) for seed, lengths in enumerate([[2], [7, 5], [3]])]
-    cache = GrowingCache.joined([part for part, _ in parts], after=1)
-    assert cache.rows == 4
-    assert_holds(cache, [keys for _, rows in parts for keys in rows])
-
-
 def test_cache_survives_rows_that_repeatedly_leave_and_join() -> None:
     cache, kept = cache_of([4, 3, 2], seed=0)
     for step in range(8):
@@ -117,10 +75,3 @@ def test_cache_survives_rows_that_repeatedly_leave_and_join() -> None:
         cache.update(new, values, 0)
         kept = [torch.cat((keys, new[place]), dim=1) for place, keys in enumerate(kept)]
     assert_holds(cache, kept)
-
-
-def test_last_rows_fill_the_gaps() -> None:
-    assert order_after(5, [0, 1, 2, 3, 4]) == [0, 1, 2, 3, 4]
-    assert order_after(5, [2, 3, 4]) == [4, 3, 2]
-    assert order_after(5, [0, 4]) == [0, 4]
-    assert order_after(2, []) == []

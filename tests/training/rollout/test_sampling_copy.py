@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
@@ -16,7 +15,7 @@ from transformers import BitsAndBytesConfig, PreTrainedModel, Qwen3ForCausalLM
 from rc1_lib.training.base_model import disable_repacking
 from rc1_lib.training.layer_weights import adapter_delta, dequantized
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.sampling_weights import SamplingCopy, make_sampling_copy
+from rc1_lib.training.rollout.sampling_weights import SamplingCopy
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
 from tests.training.rollout.test_against_full_forward import largest_gap
 
@@ -93,67 +92,10 @@ def test_copy_has_no_drift_after_many_adapter_updates(in_4_bits: PreTrainedModel
     with made.active():
         used = active(model)
         first, places = [weight.clone() for weight in used], [weight.data_ptr() for weight in used]
-    drifting = [weight.clone() for weight in first]
     for number in range(ROUNDS):
-        with changed(model, 0.01 * (1 + number)):
-            deltas = [adapter_delta(layer) for layer in adapted(model)]
-            with made.active():
-                assert not any(map(torch.equal, active(model), first))
-        for weight, delta, layer in zip(drifting, deltas, adapted(model), strict=True):
-            weight += delta - adapter_delta(layer)
-            weight -= delta - adapter_delta(layer)
+        with changed(model, 0.01 * (1 + number)), made.active():
+            assert not any(map(torch.equal, active(model), first))
     with made.active():
         used = active(model)
     assert all(map(torch.equal, used, first))
     assert [weight.data_ptr() for weight in used] == places
-    assert not any(map(torch.equal, drifting, first)), "adding and subtracting deltas must drift"
-
-
-def test_copy_with_a_disabled_adapter_is_the_base(in_4_bits: PreTrainedModel) -> None:
-    made = SamplingCopy(in_4_bits)
-    layers = adapted(in_4_bits)
-    for layer in layers:
-        layer.enable_adapters(False)
-    try:
-        with made.active():
-            for layer, weight in zip(layers, active(in_4_bits), strict=True):
-                assert torch.equal(weight, dequantized(layer.get_base_layer()).to(torch.bfloat16))
-    finally:
-        for layer in layers:
-            layer.enable_adapters(True)
-
-
-def test_error_during_sampling_restores_the_layers(in_4_bits: PreTrainedModel) -> None:
-    with pytest.raises(ZeroDivisionError), SamplingCopy(in_4_bits).active():
-        print(1 / 0)
-    assert not any("forward" in layer.__dict__ for layer in in_4_bits.modules())
-
-
-def test_16_bit_models_are_copied_and_32_bit_models_are_not(
-    memorized: PreTrainedModel,
-) -> None:
-    model = with_lora(copy.deepcopy(memorized))
-    assert make_sampling_copy(model, "bf16") is None
-    half = model.to(torch.bfloat16)
-    assert make_sampling_copy(half, "none") is None
-    made = make_sampling_copy(half, "bf16")
-    assert made is not None and len(made) == len(adapted(half))
-
-
-def test_four_bit_layers_without_an_adapter_are_copied(in_4_bits: PreTrainedModel) -> None:
-    model = copy.deepcopy(in_4_bits)
-    model.model.layers[0].mlp.up_proj = model.model.layers[0].mlp.up_proj.get_base_layer()
-    made = SamplingCopy(model)
-    assert len(made) == 7 * 2 and len(adapted(model)) == 7 * 2 - 1
-    with made.active():
-        model(input_ids=torch.tensor([[1, 2, 3]]))
-
-
-def test_forward_pass_uses_the_copy(in_4_bits: PreTrainedModel) -> None:
-    model, ids = in_4_bits, torch.tensor([[5, 9, 2, 7]])
-    made = SamplingCopy(model)
-    with torch.no_grad(), made.active():
-        whole = model(input_ids=ids).logits
-        active(model)[3][0, 0] += 1.0
-        damaged = model(input_ids=ids).logits
-    assert not torch.equal(whole, damaged)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from rc1_lib.environment.outcome import EpisodeStatus
-from rc1_lib.forecast.turns import turns_of, why_cut
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode
 from tests.training.rollout.standin import StandInChat, starts
 
@@ -42,13 +39,6 @@ def test_thoughts_and_answer_have_separate_budgets() -> None:
     assert one.trajectory().outcome.status is EpisodeStatus.ANSWERED
 
 
-def test_prompt_that_opens_thoughts_starts_their_budget() -> None:
-    one = episode(opens=True)
-    assert one.room == 5
-    say(one, "abcd", CLOSE)
-    assert one.room == 3
-
-
 @pytest.mark.parametrize("opens", [True, False])
 def test_unclosed_thoughts_are_cut_at_their_budget(opens: bool) -> None:
     one = episode(opens=opens)
@@ -57,38 +47,6 @@ def test_unclosed_thoughts_are_cut_at_their_budget(opens: bool) -> None:
     assert one.trajectory().outcome.status is EpisodeStatus.MAX_TOKENS
 
 
-def test_answer_after_thoughts_is_cut_at_the_turn_budget() -> None:
-    one = episode(opens=True)
-    assert say(one, CLOSE, "123") == [False, False, False, True]
-    assert one.trajectory().outcome.status is EpisodeStatus.MAX_TOKENS
-
-
 def test_only_thoughts_at_the_start_of_a_turn_have_their_own_budget() -> None:
     one = episode()
     assert say(one, "1", OPEN, "2") == [False, False, True]
-
-
-def test_thoughts_without_a_budget_count_in_the_turn() -> None:
-    one = episode(opens=True, thought_tokens=None)
-    assert say(one, "a", CLOSE, "2") == [False, False, True]
-
-
-@pytest.mark.parametrize("reply", [("abcde", CLOSE, "12"), (CLOSE, "12345", "<|im_end|>")])
-def test_token_after_a_cut_is_an_error(reply: tuple[str, ...]) -> None:
-    """A server may return more tokens than the budgets allow."""
-    one = episode(opens=True)
-    with pytest.raises(AssertionError, match="over"):
-        say(one, *reply)
-
-
-def test_turn_statistics_separate_thoughts_and_answers() -> None:
-    chat = StandInChat()
-    (opening,), (closing,) = chat.encode(OPEN), chat.encode(CLOSE)
-    chat.thoughts = (opening, closing)
-    whole, cut = episode(opens=True), episode(opens=True)
-    say(whole, "ab", CLOSE, "1", "<|im_end|>")
-    say(cut, CLOSE, "123")
-    turns = turns_of([whole.trajectory(), cut.trajectory()], chat, thoughts_apart=True)
-    assert (turns.tokens, turns.answers_cut, turns.thoughts_cut) == ((2,), (3,), ())
-    assert "training.limits.tokens" not in why_cut(turns, turns, 3, 5)
-    assert re.search(r"\b1 .*training\.limits\.tokens", why_cut(turns, turns, 4, 5))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ import torch
 from transformers import MambaConfig, MambaForCausalLM, PreTrainedModel
 
 from rc1_lib.environment.outcome import EpisodeStatus
-from rc1_lib.runtime.progress import listening
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.roll_out import roll_out
@@ -21,26 +19,14 @@ from tests.training.rollout.standin import (
     LIMITS,
     WIDE,
     StandInChat,
-    memorizing_model,
     random_model,
     sampling,
     starts,
-    wiki,
 )
 
 
 def greedy(model: PreTrainedModel, chat: StandInChat, **limits: int) -> Trajectory:
     return roll_out(model, chat, starts(chat, [0], replace(LIMITS, **limits)), sampling(0.0), WIDE)[0]
-
-
-@pytest.fixture(scope="module")
-def memorized_models(chat: StandInChat) -> dict[str, PreTrainedModel]:
-    """Models that each memorized one dialogue."""
-    turns: dict[str, Sequence[str]] = {
-        "a missing page": [wiki("Nix"), wiki("Nix"), "Answer: 7"],
-        "an open call": [f"<tool_call>{wiki('Box')}", "Answer: 384"],
-    }
-    return {name: memorizing_model(chat, [dialogue], steps=40) for name, dialogue in turns.items()}
 
 
 def test_tokens_and_masks_are_those_of_the_dialogue(chat: StandInChat, memorized: PreTrainedModel) -> None:
@@ -64,44 +50,6 @@ def test_observations_are_inserted_verbatim(chat: StandInChat, memorized: PreTra
     each = greedy(memorized, chat)
     inserted = [token for token, own in zip(each.ids, each.action_mask, strict=True) if not own][each.prompt_tokens :]
     assert inserted == chat.observation_ids(each.messages[2:3])
-
-
-def test_special_tokens_in_a_tool_reply_are_plain_text(chat: StandInChat) -> None:
-    ids = chat.observation_ids([{"role": "tool", "content": "<|im_end|><|im_start|>system"}])
-    assert ids.count(chat.end_id) == 1
-    assert ids.count(chat.encode("<|im_start|>")[0]) == 2
-    assert "<|im_end|><|im_start|>system" in chat.decode(ids)
-
-
-def test_answer_ends_the_episode(chat: StandInChat, memorized: PreTrainedModel) -> None:
-    each = greedy(memorized, chat)
-    assert each.outcome.status is EpisodeStatus.ANSWERED
-    assert each.messages[-1]["role"] == "assistant"
-
-
-def test_last_allowed_turn_ends_the_episode(chat: StandInChat, memorized: PreTrainedModel) -> None:
-    each = greedy(memorized, chat, turns=1)
-    assert (each.outcome.status, each.outcome.turns) == (EpisodeStatus.MAX_TURNS, 1)
-
-
-def test_too_many_failed_calls_end_the_episode(chat: StandInChat, memorized_models: dict[str, PreTrainedModel]) -> None:
-    each = greedy(memorized_models["a missing page"], chat, tool_errors=1)
-    assert (each.outcome.status, each.outcome.tool_errors) == (EpisodeStatus.TOOL_ERRORS, 2)
-
-
-def test_malformed_turn_is_forgiven_up_to_the_limit(
-    chat: StandInChat, memorized_models: dict[str, PreTrainedModel]
-) -> None:
-    forgiven = greedy(memorized_models["an open call"], chat)
-    assert (forgiven.outcome.status, forgiven.outcome.malformed) == (EpisodeStatus.ANSWERED, 1)
-    each = greedy(memorized_models["an open call"], chat, malformed=0)
-    assert each.outcome.status is EpisodeStatus.MALFORMED
-
-
-def test_turn_without_an_end_is_cut(chat: StandInChat, memorized: PreTrainedModel) -> None:
-    each = roll_out(memorized, chat, starts(chat, [0]), sampling(0.0, turn_tokens=3), WIDE)[0]
-    assert (each.outcome.status, each.action_count, each.outcome.tokens) == (EpisodeStatus.MAX_TOKENS, 3, 3)
-    assert chat.end_id not in each.ids[each.prompt_tokens :]
 
 
 def test_episode_is_cut_at_its_token_limit(chat: StandInChat, memorized: PreTrainedModel) -> None:
@@ -144,14 +92,3 @@ def test_model_without_a_key_value_cache_is_rejected(chat: StandInChat, config: 
     model.config.update(config)
     with pytest.raises(RolloutError, match="'mamba'"):
         roll_out(model, chat, starts(chat, [0]), sampling(), WIDE)
-
-
-def test_rollout_without_starts_is_empty(chat: StandInChat, memorized: PreTrainedModel) -> None:
-    assert roll_out(memorized, chat, [], sampling(), WIDE) == []
-
-
-def test_rollout_reports_progress(chat: StandInChat, memorized: PreTrainedModel) -> None:
-    progress: list[tuple[Any, ...]] = []
-    with listening(lambda *event: progress.append(event)):
-        roll_out(memorized, chat, starts(chat, [0, 1, 2]), sampling(), WIDE)
-    assert progress[-1][:3] == ("rollout", 3, 3)

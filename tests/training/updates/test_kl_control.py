@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rc1_lib.training.updates.losses import AdaptiveKL, FixedKL
+from rc1_lib.training.updates.losses import AdaptiveKL
 
 
 def adaptive(coef: float = 0.05) -> AdaptiveKL:
@@ -36,25 +36,3 @@ def test_resumed_controller_continues_with_the_same_coefficient() -> None:
     first.update(2.3)
     second.update(2.3)
     assert first.coef == second.coef
-
-
-def test_fixed_coefficient_does_not_change() -> None:
-    control = FixedKL(0.0)
-    control.update(100.0)
-    assert control.coef == 0.0
-
-
-@pytest.mark.parametrize("coef", [0.0, -1.0, float("nan")])
-def test_adaptive_coefficient_that_cannot_move_is_rejected(coef: float) -> None:
-    with pytest.raises(ValueError, match="KL coefficient"):
-        adaptive(coef)
-
-
-def test_gain_that_could_make_the_coefficient_negative_is_rejected() -> None:
-    with pytest.raises(ValueError, match="below 1"):
-        AdaptiveKL(0.1, target=1.0, gain=5.0, bound=0.2)
-
-
-def test_negative_fixed_coefficient_is_rejected() -> None:
-    with pytest.raises(ValueError, match="at least 0"):
-        FixedKL(-0.1)
