@@ -12,7 +12,7 @@ from rc1_lib.gates.overclar_ablation import ablation_gate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import published_config
-from tests.gates.verdicts import advice, failed, value
+from tests.gates.verdicts import failed, value
 
 THRESHOLDS = AblationGate(
     min_prompts=10,
@@ -78,20 +78,11 @@ def test_zero_penalty_fails_in_the_rate_drop() -> None:
     result = judged(dialogues(alpha=0.0))
     assert failed(result) == {RATE}
     assert (value(result, RATE), value(result, TURNS), value(result, SUCCESS)) == (0.0, 0.0, 0.0)
-    assert "raise overclar.alpha" in advice(result, RATE)
-    assert "0 of the 100 prompts" in advice(result, RATE)
 
 
 def test_a_judge_that_rewards_questions_more_than_the_penalty_fails_in_the_rate_drop() -> None:
     result = judged(dialogues(lead=0.15))
     assert failed(result) == {RATE}
-    assert "criteria that reward needless questions" in advice(result, RATE)
-
-
-def test_no_needless_questions_without_the_penalty_fails_in_the_rate_drop() -> None:
-    result = judged(dialogues(lead=-0.15))
-    assert failed(result) == {RATE}
-    assert "nothing to lower" in advice(result, RATE)
 
 
 def test_a_huge_penalty_leaves_needed_questions_alone() -> None:
@@ -135,11 +126,6 @@ def test_one_missing_score_per_prompt_leaves_no_choice_and_fails() -> None:
     result = judged(frame)
     assert failed(result) == {"coverage", PROMPTS, RATE}
     assert value(result, PROMPTS) == 0
-
-
-def test_missing_scores_everywhere_fail_every_check() -> None:
-    result = judged(dialogues().with_columns(main=pl.lit(None, pl.Float64)))
-    assert failed(result) == {"coverage", PROMPTS, RATE, TURNS, SUCCESS}
 
 
 @pytest.mark.parametrize(("plain", "expected"), [(9, {PROMPTS}), (10, set())])

@@ -12,11 +12,9 @@ from rc1_lib.answer_rules.check import Rule
 from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
-from rc1_lib.preflight.gate_list import BY_NAME
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
 from tests.answer_rules import plain_rules as rules
-from tests.conftest import Verdicts
 from tests.gates.verdicts import failed
 
 SOUND: Mapping[str, Rule] = {
@@ -105,10 +103,6 @@ def test_few_gold_answers_leave_shares_undecided_except_for_yes_or_no_answers(
     assert [check.name for check in enough.checks if check.undecided] == []
 
 
-def test_a_faulty_rule_of_one_task_does_not_affect_other_tasks(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
-    assert failed(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
-
-
 def test_identical_gold_answers_fail(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     alike = rows.filter(pl.col("task") == "hotpotqa").with_columns(answer=pl.lit("Paris"), aliases=pl.lit([]))
     assert failed(judged(alike, thresholds)) == {"different golds[hotpotqa]"}
@@ -144,10 +138,3 @@ def test_the_rule_of_a_custom_task_is_checked(evidence: Evidence, rows: pl.DataF
         thresholds = evidence.run.config.gates.answer_rule
         result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, thresholds, 0.95)
     assert f"{PAID}[own_sums]" in failed(result)
-
-
-def test_the_gate_is_in_both_rounds_and_reads_only_the_pool(evidence: Evidence, verdicts: Verdicts) -> None:
-    spec = BY_NAME["answer_rule"]
-    assert (spec.rounds, spec.reads, spec.reads_world) == ((1, 2), ("pool",), False)
-    (result,) = (one for one in verdicts[1] if one.name == "answer_rule")
-    assert result.error == "" and set(result.evidence) == {evidence.label("pool")}
