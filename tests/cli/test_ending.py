@@ -42,8 +42,8 @@ def test_failure_shows_the_first_failing_check_and_its_advice() -> None:
     assert failure_of(gates[2]) == Failure("mix: no such file")
 
 
-@pytest.mark.parametrize("count", [1, 3, 200])
-@pytest.mark.parametrize("length", [3, 99, 100, 101, 500])
+@pytest.mark.parametrize("count", [1, 200])
+@pytest.mark.parametrize("length", [3, 100, 500])
 @pytest.mark.parametrize("spaced", [True, False], ids=["words", "one long word"])
 def test_ending_fits_for_any_number_and_length_of_failures(count: int, length: int, spaced: bool) -> None:
     words = ("word " * length)[:length] if spaced else "字" * length

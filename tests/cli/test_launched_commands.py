@@ -52,12 +52,6 @@ def run_json(tmp_path: Path, built: Run, verdicts: Verdicts) -> RunJson:
 
 
 @pytest.mark.long
-def test_launched_processes_share_the_steps_of_one_plan(run_json: RunJson) -> None:
-    body = run_json(LAUNCHED, "plan", code=0)
-    assert body["parts"]["training"]["hours"] > 0 and body["pilot"]["device"] == "cpu"
-
-
-@pytest.mark.long
 def test_launched_learnability_equals_that_of_one_process(run_json: RunJson) -> None:
     alone, shared = (
         run_json(ALONE, "learnability", code=FAILED),

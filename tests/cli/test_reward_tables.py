@@ -97,28 +97,6 @@ def test_calibration_shows_every_weight_next_to_the_baseline_weight() -> None:
     assert line(text, "sourced")[-1] == "none"
 
 
-def test_calibration_shows_every_fold_and_the_total() -> None:
-    text = drawn(calibration_table(calibration()))
-    sides = ["-0.123", "/", "-0.234", "/", "-0.346"]
-    assert line(text, "5") == ["5", "100000", "100000", *sides, *sides]
-    assert line(text, "all") == ["all", "100000", "100000", *sides, *sides]
-
-
-def test_calibration_says_whether_the_interval_clears_the_threshold() -> None:
-    checks = (
-        Check("rank correlation gained, per cent", 12.3, ">=", 8.0, True),
-        Check("mean absolute error lowered, per cent", float("nan"), ">=", 5.0, False),
-    )
-    text = drawn(calibration_table({**calibration(), "gate": gate(*checks)}))
-    assert line(text, "improve_pct_vs_old")[1:] == ["12.3", "-1.2", "to", "20.5", ">=", "8", "no"]
-    assert line(text, "improve_pct_vs_equal")[1:] == ["-123.4", "-1.2", "to", "20.5"]
-    assert line(text, "mae_drop_pct_vs_old")[1] == "none"
-
-
-def test_undefined_correlation_is_shown_as_none() -> None:
-    assert line(drawn(calibration_table(calibration(spearman=None))), "all")[3] == "none"
-
-
 def test_shadow_figures_are_shown_with_their_thresholds() -> None:
     checks = (
         Check("spearman", 0.8, ">=", 0.75, True),
@@ -134,10 +112,6 @@ def test_shadow_figures_are_shown_with_their_thresholds() -> None:
     assert line(text, "kendall_tau")[1:] == ["0.812", "-0.750", "to", "0.860"]
     assert line(text, "top20_overlap")[1:] == ["0.500", "none"]
     assert line(text, "corr_improve_pct")[1:] == ["1234.6", "-1234.5", "to", "1250.0"]
-
-
-def test_shadow_figures_are_shown_without_a_gate() -> None:
-    assert line(drawn(shadow_table(shadow())), "spearman")[1:] == ["0.812", "-0.750", "to", "0.860"]
 
 
 def test_split_shows_every_difficulty_and_task() -> None:

@@ -66,18 +66,10 @@ def test_train_fails_before_a_server_starts_when_another_run_holds_the_workspace
     assert not state_of(own.workspace.root).exists()
 
 
-def test_settings_that_differ_from_the_ticket_are_named(ask: Ask, own: Run) -> None:
-    done = ask("train", "--set", "lr=0.5")
-    assert done.code == 2
-    assert "lr is 0.5, the ticket has 0.01" in done.err
-    assert not own.workspace.path("checkpoints").exists()
-
-
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
         ("--seed 77", "seed 77 is not in `seeds` (20250820"),
-        ("--profile-step --seed 77", "seed 77 is not in `seeds` (20250820"),
         ("--all-seeds --resume-from latest", "a checkpoint belongs to one run, but 3 seeds were given"),
         ("--control random --no-evaluate", "leave out --no-evaluate"),
         ("--resume-from 4", "no such checkpoint; steps in"),
@@ -149,15 +141,6 @@ def test_small_local_configuration_trains_without_a_ticket_and_resumes(rc1: Rc1,
     on = rc1(*call, "--set", "run.max_steps=3", "--resume", "checkpoints/local/latest")
     assert on.code == 0, on.err
     assert "step 3" in on.out and "resumed from step_00002" in on.out
-
-
-def test_small_local_configuration_reads_its_base_from_the_environment(
-    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
-    call = ("config", "show", "--config", "configs/train_local.yaml", "--workspace", str(tmp_path), "--json")
-    assert json.loads(rc1(*call).out)["model"]["base"] == "models/of_my_own"
-    assert json.loads(rc1(*call, "--set", "model.base=models/other").out)["model"]["base"] == "models/other"
 
 
 def test_small_local_configuration_is_verified_before_training(rc1: Rc1, tmp_path: Path) -> None:

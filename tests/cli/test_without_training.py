@@ -49,7 +49,7 @@ def test_core_commands_and_flows_import_no_training_library(tmp_path: Path) -> N
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded: []"]), done.stderr
 
 
-@pytest.mark.parametrize("name", ["train", "plan", "learnability", "evaluate", "doctor", "build-base"])
+@pytest.mark.parametrize("name", ["train", "evaluate", "doctor"])
 def test_training_command_without_torch_names_the_extra(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
