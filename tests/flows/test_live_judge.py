@@ -58,22 +58,11 @@ def verdicts(run: Run, number: int) -> dict[str, dict[str, Any]]:
 
 
 STRICTER = (Behaviour(api_key=KEY, shift=-0.1), "nightly: 1 of 1 gates failed: judge_drift (answered: medians moved by")
-OTHERS = (
-    (
-        Behaviour(api_key=KEY, model="rc1-test-double-2"),
-        "judge_drift (model versions rc1-test-double-2, wanted rc1-test-d",
-    ),
-    (Behaviour(api_key="the-key-of-the-day-after"), "judge_probe ("),
-)
 
 
 @pytest.mark.parametrize(
     "nights",
-    [
-        pytest.param((STRICTER,), id="stricter"),
-        pytest.param(OTHERS[:1], id="another version", marks=pytest.mark.long),
-        pytest.param(OTHERS[1:], id="another key", marks=pytest.mark.long),
-    ],
+    [pytest.param((STRICTER,), id="stricter")],
 )
 def test_both_rounds_call_the_judge_and_a_changed_judge_revokes_the_ticket(
     fresh_copy: Callable[..., Run],
@@ -129,8 +118,6 @@ def test_unattended_flow_rejects_judge_costs_above_the_limit(
     ("behaviour", "failed"),
     [
         (Behaviour(constant_reply=True, api_key=KEY), {"judge_probe", "anti_simulation"}),
-        pytest.param(Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}, marks=pytest.mark.long),
-        pytest.param(Behaviour(usage=False, api_key=KEY), {"judge_probe", "anti_simulation"}, marks=pytest.mark.long),
         (Behaviour(noise_sd=0.4, api_key=KEY), {"judge_stability"}),
     ],
 )
