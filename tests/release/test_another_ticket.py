@@ -56,23 +56,19 @@ def ask(run: Run, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[
 @pytest.mark.parametrize(
     ("edit", "named"),
     [
-        ({}, ""),
         ({"issued": "2026-11-29T10:00:00+00:00", "ticket_sha256": "b" * 64, "reports": {"round1": 1}}, ""),
         ({"code_sha256": "x"}, "code"),
-        ({"config_sha256": "x"}, "settings"),
-        ({"judge": {"provider": "openai", "spec": "e"}}, "judge"),
         ({"files": {"pool": {"path": "p", "sha256": "x"}}}, "pool"),
-        ({"files": {"pool": {"path": "p", "sha256": "f"}, "labels": {"path": "l", "sha256": "x"}}}, "labels"),
         ({"files": {}}, "pool"),
     ],
-)  # fmt: skip
+)
 def test_tickets_that_pin_the_same_vouch_for_the_same_training(edit: dict[str, Any], named: str) -> None:
     training = {"ticket": carried(TICKET).model_dump()}
     why = why_outdated(training, {**TICKET, **edit})
     assert (f"pins another {named}; " in why) if named else why == ""
 
 
-@pytest.mark.parametrize("recorded", [{}, {"ticket": None}, {"ticket": {"issued": 5}}, {"ticket": []}])
+@pytest.mark.parametrize("recorded", [{}, {"ticket": {"issued": 5}}])
 def test_training_that_names_no_ticket_is_not_vouched_for(recorded: dict[str, Any]) -> None:
     assert "does not say which ticket the training carried" in why_outdated(recorded, TICKET)
 
