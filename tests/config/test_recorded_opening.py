@@ -43,14 +43,6 @@ def test_ticket_is_valid_for_the_reopened_run(opened: Run, tmp_path: Path) -> No
         verify_ticket(open_run(workspace=root, config=EFFECTIVE, overrides=["lr=0.5"]))
 
 
-def test_settings_from_the_environment_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
-    run = recorded(tmp_path, *SETTINGS)
-    assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
-    monkeypatch.delenv("BASE_MODEL")
-    assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
-
-
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])
 def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) -> None:
     shipped = open_run(workspace=PROJECT_ROOT).config_files
