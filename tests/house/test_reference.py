@@ -14,7 +14,7 @@ from rc1_lib.cli.reference import DOCUMENTS, FOLDER, accepted, given, pages, par
 from rc1_lib.cli.session import Session
 from rc1_lib.config.file import flatten, load_config, merged, read_layers
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.config.values import Positive, Range, Share, WrittenPath
+from rc1_lib.config.values import Positive, Range, Share
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
@@ -64,14 +64,9 @@ def test_every_key_of_a_run_is_listed() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Share, "number ≥ 0, ≤ 1"),
         (Positive, "integer > 0"),
-        (Positive | None, "integer > 0 or null"),
         (Share | None, "number ≥ 0, ≤ 1, or null"),
         (tuple[str, ...], "list of text"),
-        (tuple[float, float], "[number, number]"),
-        (dict[str, Share], "text: number ≥ 0, ≤ 1"),
-        (WrittenPath, "path below the workspace"),
         (Range, "[fewest, most], integers ≥ 0"),
     ],
 )
@@ -86,11 +81,3 @@ def test_values_are_read_from_the_file() -> None:
     assert given(tree, ("priority_sampling", "seed_ratio_schedule", "[]", "step")) == "0, 16, 32"
     with pytest.raises(KeyError):
         given(tree, ("pool", "recipes", "*", "nothing"))
-
-
-def test_an_installed_package_writes_no_pages_into_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
-    monkeypatch.setattr(dev, "INSTALLED", True)
-    with pytest.raises(RC1Error, match="run `rc1 dev reference` in a checkout"):
-        dev.reference_of(app)(Session(Options(), sys.stdout), write=True)
-    assert not list(tmp_path.iterdir())
