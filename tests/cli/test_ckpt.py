@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import KeepRule, keep_permanently, prune
+from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 
@@ -79,18 +79,3 @@ def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) ->
     assert other.code == 2
     assert "adapter/w: 1 of 2 numbers differ, by 0.5 at most" in other.out
     assert "state.json/step: 1 and 2" in other.out
-
-
-def test_sign_of_zero_differs_only_in_exact_mode(rc1: Rc1, place: Path) -> None:
-    save(place, 3, 0.0)
-    save(place, 3, -0.0, "checkpoints/other")
-    pair = ("ckpt", "diff", "3", "checkpoints/other/step_00003", "--workspace", place)
-    assert rc1(*pair).code == 0
-    assert rc1(*pair, "--exact").code == 2
-
-
-def test_checkpoint_removed_by_retention_is_reported_as_removed(rc1: Rc1, place: Path) -> None:
-    prune(place / "checkpoints/rc1", place / "reports/ckpt_manifest.jsonl", KeepRule(1))
-    done = rc1("ckpt", "diff", "1", "2", "--workspace", place)
-    assert done.code == 2
-    assert "step_00001: removed after newer ones were saved, by training.checkpoints.keep_last" in done.err

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
 import typer
 
 from rc1_lib.cli.app import app
@@ -53,15 +52,6 @@ def test_difficulty_report_is_written_and_drawn(rc1: Rc1, workspace: Path) -> No
     assert "rows per bucket" in done.out
     assert "█" in done.out
     assert widest_table_line(done.out) <= 100
-
-
-@pytest.mark.parametrize("pool", [(), ("data/rollouts/rc1_seed.jsonl",)], ids=["pack", "rows"])
-def test_diversity_is_reported_for_a_pack_and_for_rows(rc1: Rc1, workspace: Path, pool: tuple[str, ...]) -> None:
-    done = rc1("diversity-report", "--workspace", workspace, *SMALL, *pool, "--json")
-    report = json.loads((workspace / "reports/diversity_report.json").read_text())
-    assert done.code == 0
-    assert json.loads(done.out) == report
-    assert report["kl_3gram"] > 0
 
 
 def test_assert_not_simulated_ignores_the_waiver_of_the_preflight(rc1: Rc1, workspace: Path) -> None:

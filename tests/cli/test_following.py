@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.cli.endings import Ending, after_preflight, after_training, again, flagged, then, warned
+from rc1_lib.cli.endings import after_preflight, after_training, again, flagged, then
 from rc1_lib.cli.flows import preflight_outline, training_outline
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
@@ -40,12 +40,6 @@ def test_next_command_names_the_recorded_file_when_there_are_many_settings(tmp_p
     assert words(then(other, "train"))[4:] == settings(other.overrides)
     few = opened(tmp_path, *MANY[:2])
     assert words(then(few, "train"))[4:] == ["--set", MANY[0], "--set", MANY[1]]
-
-
-def test_reward_and_sources_are_shown_by_their_own_flags(tmp_path: Path) -> None:
-    session = opened(tmp_path, "pool.n=600", sources="embedded", reward="verified")
-    shown = ["--set", "pool.n=600", "--reward", "verified", "--sources", "embedded"]
-    assert words(then(session, "train"))[4:] == shown
 
 
 def test_gate_thresholds_given_as_flags_are_repeated_only_for_the_same_command(tmp_path: Path) -> None:
@@ -83,12 +77,6 @@ def test_next_command_repeats_workspace_profile_and_settings(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
-def test_missing_ticket_suggests_a_preflight(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("train", "--workspace", tmp_path, "--set", "pool.n=600")
-    assert done.code == 2
-    assert done.err.splitlines()[-1] == f"next, for a ticket: rc1 preflight --workspace {tmp_path} --set pool.n=600"
-
-
 def test_command_that_failed_on_its_input_is_repeated_as_typed(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,26 +91,6 @@ def test_command_that_failed_on_its_input_is_repeated_as_typed(
 def test_invalid_setting_is_not_repeated(rc1: Rc1, tmp_path: Path) -> None:
     done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=0")
     assert done.code == 2 and "next" not in done.err
-
-
-def test_pool_too_small_for_training_is_reported_with_the_ticket(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = opened(tmp_path, "pool.n=600")
-    run = session.run
-    assert run is not None
-    ending = Ending("pass", "ticket", following=then(session, "train"))
-    found = {"empty": "", "few": ""}
-    monkeypatch.setattr("rc1_lib.forecast.too_few.shortages", lambda _: (found["empty"], found["few"]))
-    assert warned(session, run, ending) == ending
-    found["few"] = "at most 9 prompts"
-    shown = warned(session, run, ending).lines()
-    assert shown[0] == "pass: ticket" and shown[1] == "  at most 9 prompts"
-    assert shown[-1].startswith("next: rc1 train --no-evaluate ")
-    found["empty"] = "no hard rows"
-    shown = warned(session, run, ending).lines()
-    assert shown[1] == "  training will reject this pool: no hard rows"
-    assert shown[-1].startswith("next, with other settings: rc1 preflight ")
 
 
 # ---- before a long command ----

@@ -42,10 +42,3 @@ def test_existing_file_makes_init_fail_and_write_nothing(rc1: Rc1, tmp_path: Pat
     )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
     assert own.read_text() == "mine"
-
-
-def test_dangling_link_is_not_followed(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs/base.yaml").symlink_to(tmp_path / "elsewhere")
-    assert rc1("init", tmp_path).code == 2
-    assert not (tmp_path / "elsewhere").exists()

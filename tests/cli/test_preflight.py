@@ -32,12 +32,6 @@ def test_ticket_is_issued_verified_shown_and_revoked(
     check_ticket(rc1, ("--workspace", root, *settings(built.overrides)), 60, "--build", "never")
 
 
-@pytest.mark.long
-def test_preflight_builds_everything_and_issues_a_ticket(rc1: Rc1, workspace: Path, served: Served) -> None:
-    served(workspace)
-    check_ticket(rc1, ("--workspace", workspace, *OPEN), 40)
-
-
 def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) -> None:
     """Have a preflight issue a ticket, and run every command about tickets on it."""
     done = rc1("preflight", *place, *flags, "--json")

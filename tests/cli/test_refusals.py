@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -30,13 +29,6 @@ def test_altered_pool_is_overwritten_only_with_rebuild(rc1: Rc1, workspace: Path
     assert pool.read_bytes() == whole + b"\n"
     assert rc1("build-pool", "--workspace", workspace, *SMALL, "--force").code == 0
     assert pool.read_bytes() == whole
-
-
-def test_error_with_json_is_a_document(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("validate-pool", "--workspace", tmp_path, "--json")
-    body = json.loads(done.out)
-    assert body["exit_code"] == done.code == 2
-    assert body["error"] in done.err
 
 
 def test_pool_that_differs_from_its_metrics_cannot_be_balanced(rc1: Rc1, workspace: Path) -> None:
@@ -69,17 +61,6 @@ def test_metrics_never_replace_the_pool(rc1: Rc1, workspace: Path) -> None:
     words = error_of(rc1, "difficulty-metrics", "--workspace", workspace, *moved, *flags)
     assert "was not written by RC1 for this purpose" in words
     assert pool.read_bytes() == whole
-
-
-def test_shadow_set_alone_needs_no_questions_for_a_pool(rc1: Rc1, workspace: Path) -> None:
-    rows = workspace / "data/shadow_eval_245.jsonl"
-    few = ("--set", "pool.n=1000000", "--set", "sources.max_uses=1", "--set", "shadow.n=20")
-    source = workspace / "rows.jsonl"
-    source.write_bytes(rows.read_bytes())
-    flags = ("--workspace", workspace, *few, "--sources", source)
-    assert rc1("shadow-run", *flags, "--materialize", "data/own.jsonl").code == 0
-    assert len((workspace / "data/own.jsonl").read_bytes().splitlines()) == 20
-    assert "are left for the pool" in error_of(rc1, "build-pool", *flags, "--rebuild")
 
 
 def test_gate_that_the_configuration_fails_is_announced_before_the_run(rc1: Rc1, tmp_path: Path) -> None:

@@ -185,24 +185,6 @@ def test_invalid_argument_fails_with_a_message_and_writes_nothing(
     assert files(tmp_path) == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "missing", "words"),
-    [
-        (("weight-calib",), BALANCED, "file not found"),
-        (("overclar-penalty", "--ablation"), WEIGHTS, "there are no weights yet"),
-    ],
-)
-def test_missing_file_is_named_and_nothing_is_written(
-    arguments: tuple[str, ...], missing: str, words: str, ask: Ask, own: Path
-) -> None:
-    (own / missing).unlink()
-    before = files(own)
-    done = ask(*arguments, at=own)
-    assert (done.code, done.out) == (2, "")
-    assert f"{own / missing}: {words}" in done.err
-    assert files(own) == before
-
-
 def test_calibration_on_too_few_rows_fails_with_their_number(ask: Ask, own: Path) -> None:
     before = files(own)
     done = ask("weight-calib", "--n", "5", at=own)
@@ -219,16 +201,3 @@ def test_shadow_run_before_a_calibration_weighs_like_the_old_score_and_says_so(a
     assert done.code == 2, "the old score is no better than itself"
     assert report["weights"] == report["old_weights"]
     assert "weighs like the old score" in done.out and "prior" in (own / "reports/shadow_run_T.json").read_text()
-
-
-@pytest.mark.parametrize("tag", ["baseline", "calibrated"])
-def test_tags_of_calibrate_are_rejected_in_shadow_run(ask: Ask, tag: str) -> None:
-    done = ask("shadow-run", "--tag", tag)
-    assert (done.code, f"--tag {tag}: rc1 calibrate uses this tag" in done.err) == (2, True)
-
-
-def test_shadow_run_on_fewer_rows_keeps_the_shadow_set(ask: Ask, own: Path) -> None:
-    before = (own / "data/shadow_eval_245.jsonl").read_bytes()
-    done = ask("shadow-run", "--n", "30", "--tag", "few", at=own)
-    assert (done.code, "--materialize PATH to write another shadow set" in done.err) == (2, True)
-    assert (own / "data/shadow_eval_245.jsonl").read_bytes() == before

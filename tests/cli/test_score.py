@@ -54,20 +54,6 @@ def test_scores_are_written_per_row_and_summarised(rc1: Rc1, server: JudgeServer
     assert server.stats().requests == 12
 
 
-def test_second_run_replays(rc1: Rc1, server: JudgeServer, rows: Path, tmp_path: Path) -> None:
-    flags = ("--workspace", tmp_path / "w", "--in", rows, *judge_at(server))
-    rc1("score", *flags)
-    first = records(tmp_path / "w" / SCORES)
-    done = rc1("score", *flags, "--json", "--out", "again/scores.jsonl")
-    body = json.loads(done.out)
-    assert (done.code, body["calls"], body["replayed"], body["usd"]) == (0, 0, 12, 0.0)
-    again = records(tmp_path / "w/again/scores.jsonl")
-    assert [one["medians"] for one in again] == [one["medians"] for one in first]
-    assert [one["replayed"] for one in again] == [3] * 5
-    fresh = rc1("score", *flags, "--json", "--fresh")
-    assert json.loads(fresh.out)["calls"] == 12
-
-
 def test_score_reads_the_shadow_set_by_default_and_names_a_missing_one(
     rc1: Rc1, server: JudgeServer, workspace: Path, tmp_path: Path
 ) -> None:

@@ -115,14 +115,6 @@ def test_full_disk_of_stdout_is_a_fault_that_names_stdout(
     assert "FATAL: standard output: cannot be written (No space left on device)" in stderr and "Traceback" not in stderr
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_full_disk_of_stderr_does_not_change_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with FULL.open("w", encoding="utf-8") as full:
-        monkeypatch.setattr(sys, "stderr", full)
-        assert call("ticket", "show", "--workspace", str(tmp_path)) == 2
-        assert call("config", "show", "--workspace", str(tmp_path)) == 0
-
-
 def test_broken_pipe_inside_a_command_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,10 +6,9 @@ from io import StringIO
 from typing import Any
 
 import polars as pl
-import pytest
 from rich.console import Console
 
-from rc1_lib.check_words import failed_lines, figure
+from rc1_lib.check_words import failed_lines
 from rc1_lib.cli.tables import gates_table, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
@@ -53,20 +52,6 @@ def test_passed_gate_shows_the_check_closest_to_its_threshold() -> None:
     assert "tight" in text
     assert "0.61 >= 0.6" in text
     assert failed_lines(gate(LOOSE, TIGHT), "x.jsonl") == []
-
-
-def test_gate_that_was_not_reached_names_what_it_waits_for() -> None:
-    text = drawn(gate(waits_for="the calibration"))
-    assert "not judged" in text and "waits for the calibration" in text
-    assert "passed" not in text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "yes"), (0.123456, "0.1235"), (None, "none"), ([0.1, 2], "0.1 to 2"), (["a", "b"], "a, b")],
-)
-def test_figure_is_formatted_briefly(value: object, text: str) -> None:
-    assert figure(value) == text
 
 
 def metrics(rows: int) -> pl.DataFrame:

@@ -60,16 +60,6 @@ def test_training_command_without_torch_names_the_extra(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_failed_import_of_an_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
-    assert libraries.extra_of(ModuleNotFoundError("no", name="torch.nn")) == NEEDS_EXTRA.removeprefix("rc1: ").strip()
-    assert "'rc1[hub]'" in libraries.extra_of(ModuleNotFoundError("no", name="datasets.exceptions"))
-    assert libraries.extra_of(ModuleNotFoundError("no", name="rc1_lib.gone")) == ""
-    assert libraries.extra_of(ImportError("no", name="torch")) == ""
-    monkeypatch.setattr(libraries, "find_spec", lambda name: ModuleSpec(name, None))
-    assert libraries.extra_of(ModuleNotFoundError("no", name="torch")) == "", "torch is installed: another fault"
-
-
 def test_extra_train_has_the_training_libraries_and_the_core_has_none() -> None:
     with (PROJECT_ROOT / "pyproject.toml").open("rb") as stream:
         project = tomllib.load(stream)["project"]
