@@ -85,12 +85,6 @@ def test_a_judge_that_rewards_questions_more_than_the_penalty_fails_in_the_rate_
     assert failed(result) == {RATE}
 
 
-def test_a_huge_penalty_leaves_needed_questions_alone() -> None:
-    result = judged(dialogues(alpha=100.0))
-    assert failed(result) == set()
-    assert value(result, "rate of asking where needed with") == 1.0
-
-
 @pytest.mark.parametrize(("fails", "expected"), [(1, set()), (2, {SUCCESS})])
 def test_a_success_drop_above_the_threshold_fails(fails: int, expected: set[str]) -> None:
     result = judged(dialogues(quiet_fails=fails))
@@ -119,13 +113,6 @@ def test_missing_scores_for_half_of_the_prompts_fail_in_the_coverage() -> None:
     assert value(result, "coverage") == 0.5
     assert value(result, "unscored dialogues") == 120
     assert value(result, "prompts without any scored dialogue, left out") == 60
-
-
-def test_one_missing_score_per_prompt_leaves_no_choice_and_fails() -> None:
-    frame = dialogues().with_columns(main=pl.when(pl.col("clarifications") > 0).then("main"))
-    result = judged(frame)
-    assert failed(result) == {"coverage", PROMPTS, RATE}
-    assert value(result, PROMPTS) == 0
 
 
 @pytest.mark.parametrize(("plain", "expected"), [(9, {PROMPTS}), (10, set())])

@@ -95,12 +95,6 @@ def test_the_intact_pool_passes(gates: PoolGates, rows: pl.DataFrame) -> None:
     assert {name: result.failures for name, result in results.items()} == {name: () for name in results}
 
 
-def test_shared_template_text_does_not_count_as_a_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """All rows and shadow rows share a few templates, but the highest similarity stays below the threshold."""
-    highest = [check.value for check in gates.evaluate(rows)["leakage"].checks if check.name.startswith("highest")]
-    assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
-
-
 def test_verdicts_do_not_depend_on_the_batch_size(
     gates: PoolGates, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,20 +125,6 @@ def test_two_per_cent_of_copies_pass_and_three_fail(gates: PoolGates, rows: pl.D
         assert gates.failing(pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])) == expected
 
 
-@pytest.mark.parametrize("role", ["developer", "tool"])
-def test_a_leak_in_a_message_of_another_role_is_found(gates: PoolGates, rows: pl.DataFrame, role: str) -> None:
-    records = rows.to_dicts()
-    hidden = {
-        "role": role,
-        "content": gates.shadow["question"][0],
-        "tool_calls": None,
-        "tool_call_id": "c",
-        "name": "x",
-    }
-    records[2]["messages"].insert(2, hidden)
-    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
-
-
 @pytest.mark.parametrize("empty", ["pool", "shadow"])
 def test_a_leak_check_without_rows_to_compare_fails(gates: PoolGates, rows: pl.DataFrame, empty: str) -> None:
     pool = rows.head(0) if empty == "pool" else rows
@@ -157,12 +137,6 @@ def test_shadow_questions_that_consist_of_template_text_fail_as_unchecked(gates:
     hidden = list(gates.shadow["question"])
     result = leakage_gate(rows, gates.shadow, gates.config.gates.leakage, [*gates.literals, *hidden], TASKS)
     assert "shadow questions too short to check" in {check.name for check in result.failures}
-
-
-def with_templates(rows: pl.DataFrame, keep: Callable[[Template], bool], pack: Pack) -> pl.DataFrame:
-    """Return the rows whose template satisfies `keep`."""
-    kept = [template.id for template in pack.templates if keep(template)]
-    return rows.filter(pl.col("template_id").is_in(kept))
 
 
 def with_own_name(template: Template) -> Template:
@@ -234,12 +208,6 @@ class TestDifficulty:
         config = evidence.run.config
         return difficulty_gate(metrics, balanced, config.gates.difficulty, TASKS, config.gates.mix, config.datasets)
 
-    def test_missing_hard_rows_fail(self, evidence: Evidence) -> None:
-        metrics, balanced = evidence.metrics(), evidence.rows("balanced")
-        hard = metrics.filter(pl.col("bucket") == "hard")["id"]
-        fewer = balanced.filter(~pl.col("id").is_in(hard.head(hard.len() // 2).implode()))
-        assert "hard share" in {check.name for check in self.evaluate(evidence, metrics, fewer).failures}
-
     @pytest.mark.parametrize(
         ("lacking", "above", "below"),
         [
@@ -273,11 +241,6 @@ class TestDifficulty:
         failed = self.evaluate(evidence, metrics, evidence.rows("balanced")).failures
         assert failed
         assert all(check.name.startswith(f"clue_overlap, {bucket}") for check in failed)
-
-    def test_a_balanced_pool_without_a_task_fails(self, evidence: Evidence) -> None:
-        balanced = evidence.rows("balanced").filter(pl.col("task") != "gsm8k")
-        failed = {check.name for check in self.evaluate(evidence, evidence.metrics(), balanced).failures}
-        assert "balanced share[gsm8k]" in failed
 
     def test_an_empty_balanced_pool_fails(self, evidence: Evidence) -> None:
         result = self.evaluate(evidence, evidence.metrics(), evidence.rows("balanced").head(0))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.leakage import question_texts
 from rc1_lib.rows.spoken import spoken
-from rc1_lib.text.leak_search import LeakSearch, _common_weight, _windows, common
+from rc1_lib.text.leak_search import LeakSearch, _common_weight, common
 from rc1_lib.text.normalization import folded, read, words
 from rc1_lib.text.word_pairs import WordPairs
 from tests.gates.planted_leaks import SURE, planted
@@ -118,13 +118,6 @@ def test_word_weights_equal_those_of_plain_python(evidence: Evidence, shadow_que
             expected.append(max(0.0, math.log((len(near) - 1 + 5) / (by_near + by_all))))
     assert (neighbours > 0).any()
     np.testing.assert_allclose(weights, expected, atol=1e-12)
-
-
-def test_windows_are_two_lengths_long_and_start_one_length_apart() -> None:
-    text = np.array([7, 1, 2, 0, 0, 3, 0, 1], np.uint16)
-    assert list(_windows(text, [1, 2, 3], 1, 2)) == [[7, 1, 2], [7, 1, 2, 0, 0, 3], [0, 0, 3, 0, 1], [0, 1]]
-    assert list(_windows(text, [1, 2, 3], 3, 2)) == [[7, 1, 2, 0, 0, 3]]
-    assert list(_windows(text, [1, 2, 3], 4, 3)) == [text.tolist()]
 
 
 def test_the_search_finds_most_paraphrases_that_a_comparison_with_every_text_finds_and_no_others(

@@ -102,14 +102,6 @@ def test_without_a_solver_the_texts_that_can_be_reached_are_searched(do: Callabl
     assert failing(result) == {named(Fault.UNSETTLED if do is silent else Fault.REACHED)}
 
 
-def test_calling_a_row_ambiguous_exempts_it_only_from_what_a_solver_checks_instead() -> None:
-    rows = toy_pieces.rows()
-    list_the_title(first(rows, gone))
-    for row in filter(gone, rows):
-        row["slot"]["way"] = "ambiguous"
-    assert named(Fault.REACHED) in failing(judged(rows, none))
-
-
 def test_a_small_file_at_fault_is_not_hidden_by_a_large_one() -> None:
     shadow = [toy_pieces.row(number, "gone") for number in range(100, 104)]
     list_the_title(shadow[0])
@@ -183,14 +175,6 @@ def test_a_solver_sees_nothing_but_what_the_policy_sees() -> None:
     assert row["answer"] not in str(seen)
     assert "Ulwin" not in str(seen)  # on a page that cannot be reached
     assert as_seen(row, closure(row, f"It is {row['answer']}."))["slot"] == row["slot"]
-
-
-def test_needing_rows_without_replies_are_counted_and_left_to_the_schema() -> None:
-    rows = toy_pieces.rows()
-    first(rows, gone)["user_replies"] = None
-    result = judged(rows)
-    assert result.status is Status.PASSED
-    assert values(result)["needing rows not looked at, without slot or user replies[hotpotqa]"] == 1
 
 
 def test_no_rows_fail() -> None:
