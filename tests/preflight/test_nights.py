@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +12,6 @@ from rc1_lib.checks import at_least, info
 from rc1_lib.preflight.nights import NIGHTS, Night, NightOutcome
 from rc1_lib.records import GateResult
 from rc1_lib.workspace.artifacts import Workspace
-from tests.forks import this_interpreter
 
 GATES = {
     "round1": [
@@ -83,25 +78,3 @@ def test_torn_last_line_is_removed_by_the_next_night(workspace: Workspace, cut: 
     keep(workspace, "two")
     assert verdicts(workspace) == ["of one", "of two"]
     assert path.read_bytes().startswith(whole + b'{"id":"two"')
-
-
-def append_forever(root: str) -> None:
-    for number in count(1):
-        keep(Workspace(Path(root)), f"{os.getpid()} {number}")
-
-
-def test_kill_while_appending_keeps_every_earlier_run(workspace: Workspace, tmp_path: Path) -> None:
-    path, until = workspace.path(NIGHTS), time.monotonic() + 120
-    forks = this_interpreter(tmp_path / "forks")
-    for _ in range(5):
-        before = path.stat().st_size if path.exists() else 0
-        writer = forks.start(f"{__name__}.append_forever", workspace.root)
-        while not path.exists() or path.stat().st_size < before + 10_000:
-            assert writer.poll() is None and time.monotonic() < until, writer.read_output()
-        assert writer.kill() == -signal.SIGKILL
-    keep(workspace, "0 1")
-    found = [verdict.split()[1:] for verdict in verdicts(workspace)]
-    for writer_id in dict.fromkeys(one for one, _ in found):
-        numbers = [int(number) for one, number in found if one == writer_id]
-        assert numbers == list(range(1, len(numbers) + 1))
-    assert found[-1] == ["0", "1"]

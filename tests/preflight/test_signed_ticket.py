@@ -118,17 +118,6 @@ def test_revocation_with_the_private_key_reaches_whoever_trains_with_the_public_
     assert "it was revoked for good at" in error_of(passed)
 
 
-def test_ticket_removed_before_revocation_is_still_revoked(passed: Run, signing_key: Path) -> None:
-    place = passed.workspace.path(TICKET)
-    issue_ticket(passed)
-    issued = place.read_bytes()
-    place.unlink()
-    time.sleep(_A_SECOND)
-    assert not revoke_ticket(passed, "a failed nightly run")
-    place.write_bytes(issued)
-    assert "it was revoked for good at" in error_of(passed)
-
-
 def test_unreadable_revocation_list_is_an_error(passed: Run, signing_key: Path) -> None:
     issue_ticket(passed)
     revocation_list(signing_key).write_text('{"time": "2026')
