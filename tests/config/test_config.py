@@ -223,18 +223,6 @@ def test_changed_setting_outside_the_gates_is_listed(override: str, key: str) ->
     assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "keys"),
-    [
-        (("pool.n=25000", "scale_up.sizes=[1000, 5000, 25000]"), []),
-        (("scale_up.sizes=[5000, 30000]", "scale_up.judged=1"), ["scale_up.judged", "scale_up.sizes"]),
-    ],
-)
-def test_changed_scale_up_settings_are_listed(overrides: tuple[str, ...], keys: list[str]) -> None:
-    found = departures(load_config(LOCAL, overrides), published_config())
-    assert [item["key"] for item in found if item["key"].startswith("scale_up")] == keys
-
-
 @pytest.mark.parametrize("override", [f"gates.length.max_len={10**30}"])
 def test_number_too_large_for_a_report_is_rejected(override: str) -> None:
     with pytest.raises(ConfigError, match=r"9\.22e\+18$"):
@@ -335,11 +323,6 @@ def own(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_share_of_0_removes_a_task_from_the_mix(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: local.yaml\ndatasets: {hotpotqa: 0.5, strategyqa: 0, gsm8k: 0.5}\n")
-    assert open_run(config=str(path), workspace=tmp_path).config.datasets == {"hotpotqa": 0.5, "gsm8k": 0.5}
-
-
 def test_extending_file_overrides_only_its_own_keys(tmp_path: Path) -> None:
     path = own(tmp_path, "extends: local.yaml\ntraining: {reward: {turn: 0.05}}\nseeds: [1, 2, 3]\n")
     expected = load_config(LOCAL, ["training.reward.turn=0.05", "seeds=[1, 2, 3]"])
@@ -361,15 +344,6 @@ def test_invalid_extends_is_rejected(tmp_path: Path, text: str, sentence: str) -
     with pytest.raises(ConfigError) as caught:
         load_config(own(tmp_path, text))
     assert sentence in str(caught.value)
-
-
-def test_files_that_extend_each_other_are_rejected(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: between.yaml\n")
-    (tmp_path / "between.yaml").write_text("extends: mine.yaml\n", encoding="utf-8")
-    error = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), "
-    error += "expected a chain of files that ends with one without extends"
-    with pytest.raises(ConfigError, match=error):
-        load_config(path)
 
 
 @pytest.mark.parametrize(

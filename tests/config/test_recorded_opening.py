@@ -60,15 +60,6 @@ def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) 
         open_run(workspace=tmp_path, config=EFFECTIVE)
 
 
-def test_renamed_copy_is_an_ordinary_configuration(tmp_path: Path) -> None:
-    run = recorded(tmp_path, *SETTINGS)
-    copy = tmp_path / "mine.yaml"
-    copy.write_text((tmp_path / EFFECTIVE).read_text().replace("n: 600", "n: 601"))
-    own = open_run(config=copy, workspace=tmp_path)
-    assert (own.config.pool.n, own.config_path, own.overrides) == (601, copy.resolve(), ())
-    assert own.config_sha256 != run.config_sha256
-
-
 def test_secrets_and_outside_paths_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-word-4711-word-4711")
     recorded(tmp_path / "w", "gates.waivers={judge_agreement: sk-word-4711-word-4711}")
