@@ -22,7 +22,6 @@ from rc1_lib.workspace.artifacts import (
     atomic_write,
     default_root,
     file_state,
-    read_manifest,
     recorded_write,
     sha256_tree,
     write_text,
@@ -144,20 +143,6 @@ def test_a_kill_at_any_moment_leaves_a_known_state_and_a_whole_file(tmp_path: Pa
         assert len(lines) == 200 * 50
     write(workspace, b"after\n")
     assert file_state(workspace, NAME, INPUTS) is FileState.FRESH
-
-
-def test_a_damaged_manifest_counts_as_missing(workspace: Workspace) -> None:
-    write(workspace, b"one\n")
-    workspace.manifest_path(NAME).write_text("not json")
-    assert read_manifest(workspace, NAME) is None
-    assert file_state(workspace, NAME, INPUTS) is FileState.FOREIGN
-
-
-def test_the_next_write_removes_temporary_files_of_a_killed_writer(workspace: Workspace) -> None:
-    workspace.path("data").mkdir()
-    (workspace.path("data") / ".rows.jsonl.abc.tmp").write_bytes(b"half a file")
-    write(workspace, b"one\n")
-    assert [path.name for path in workspace.path("data").iterdir()] == ["rows.jsonl"]
 
 
 @pytest.mark.parametrize("checksum", [None, "0000  data/rows.jsonl\n"])
