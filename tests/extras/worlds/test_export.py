@@ -9,7 +9,6 @@ import pytest
 
 from rc1_lib.environment.episode import Episode
 from rc1_lib.errors import RC1Error
-from rc1_lib.extras.worlds import package
 from rc1_lib.extras.worlds.check import differences, named_pool
 from rc1_lib.extras.worlds.package import export_world
 from rc1_lib.extras.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
@@ -17,7 +16,7 @@ from rc1_lib.extras.worlds.spec import MANIFEST, Part, WorldSpec
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
 from tests.environment.worlds import call
-from tests.extras.worlds.small import REWARDS, ROWS, pool_of, small_run, turns_of
+from tests.extras.worlds.small import ROWS, pool_of, small_run, turns_of
 
 
 @pytest.fixture
@@ -47,13 +46,6 @@ def test_export_is_reproducible_and_matches_its_sources(run: Run, world: Path, t
     )
     (world / "uv.lock").write_text("a package manager's file is not compared\n")
     assert different(run, world) == []
-
-
-@pytest.mark.parametrize("name", list(REWARDS))
-def test_demonstration_reward_matches_hand_value(world: Path, name: str) -> None:
-    served = ServedWorld.read(world)
-    row = served.row_of(name)
-    assert replayed(served.spec, row, turns_of(dict(row)))[1].total == pytest.approx(REWARDS[name], abs=1e-12)
 
 
 def test_reference_asks_only_if_needed_and_a_truncated_turn_is_not_an_answer(world: Path) -> None:
@@ -189,22 +181,6 @@ def test_additional_module_or_folder_is_reported(run: Run, world: Path, name: st
     assert different(run, world) == [name.removesuffix("/__init__.py").removesuffix("/plan.json")]
 
 
-def test_different_code_is_reported(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "code_sha256", lambda: "other code")
-    assert different(run, world) == ["rc1.code"]
-
-
-def test_edited_pool_is_reported_even_if_the_exported_rows_are_unchanged(run: Run, world: Path) -> None:
-    pool = pool_of(run)
-    export_world(run, pool, world.with_name("training"), Part.TRAINING)
-    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
-    assert different(run, world.with_name("training")) == ["rc1.pool.sha256"]
-    assert set(different(run, world)) == {
-        "rc1.pool.sha256", "rc1.rows.count", "rc1.rows.sha256", "rows.jsonl",
-        "validation.capabilities.declared_task_count.all", "validation.task_distribution.dataset_version",
-    }  # fmt: skip
-
-
 def test_different_settings_are_reported(run: Run, world: Path) -> None:
     other = small_run(run.workspace.root, "training.reward.turn=0.05")
     assert different(other, world) == ["validation.reward.range", "rc1.reward.turn"]
@@ -232,14 +208,6 @@ def test_invalid_manifest_is_rejected_with_its_key(world: Path, edit: Callable[[
     assert (world / MANIFEST).read_text() != text
     with pytest.raises(RC1Error, match=error):
         ServedWorld.read(world)
-
-
-def test_missing_manifest_or_pool_is_an_error_with_the_remedy(run: Run, world: Path, tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match=r"openenv\.yaml: .*\(No such file"):
-        named_pool(run, tmp_path)
-    pool_of(run).unlink()
-    with pytest.raises(RC1Error, match=r"openenv\.yaml: .*--rows"):
-        named_pool(run, world)
 
 
 def test_every_row_of_a_built_pool_is_served(built: Run, tmp_path: Path) -> None:

@@ -141,22 +141,6 @@ def test_episode_through_the_openenv_client_earns_our_reward(world: Path, addres
     assert (state["episode_id"], state["step_count"], state["row"]) == ("mine", len(rewards), row["id"])
 
 
-def test_session_iterates_over_rows_and_a_seed_selects_one(address: str) -> None:
-    from openenv import GenericEnvClient
-
-    def opened(client: Any, **how: Any) -> str:
-        client.reset(**how)
-        row: str = client.state()["row"]
-        return row
-
-    ids = [row["id"] for row in ROWS]
-    with GenericEnvClient(base_url=address).sync() as client:
-        assert [opened(client) for _ in range(4)] == [*ids, ids[0]]
-        assert [opened(client, seed=seed) for seed in (2, 5, 1)] == [ids[2], ids[2], ids[1]]
-        with pytest.raises(RuntimeError, match="'nowhere'"):
-            client.reset(row="nowhere")
-
-
 def test_step_out_of_turn_is_an_error_and_calls_in_text_are_run(address: str) -> None:
     from openenv import GenericEnvClient
 
