@@ -158,24 +158,6 @@ def test_vllm_server_is_checked_if_it_samples_and_its_models_are_named(opened: R
         )
 
 
-def test_vllm_server_with_wrong_start_options_fails_with_the_right_ones(opened: Run) -> None:
-    base = opened.workspace.path("base")
-    with served(base) as double:
-        run = sampled_by(opened, double.base_url)
-        assert not LOOKS["vllm"](run).failed
-        needed = run.config.training.max_tokens + run.config.training.limits.tokens
-        double.context = needed - 1
-        found = LOOKS["vllm"](run)
-        assert f"start it with --max-model-len {needed} or more" in found.advice
-        double.context = needed
-        assert not LOOKS["vllm"](run).failed
-        double.change = lambda path, body, answer: (404, {"detail": "Not Found"}) if "lora" in path else answer
-        assert "--enable-lora, --max-lora-rank 4 or more, and VLLM_ALLOW_RUNTIME_LORA" in LOOKS["vllm"](run).advice
-        double.change = lambda path, body, answer: answer
-        found = LOOKS["vllm"](with_settings(run, "training.warm_start.steps=1"))
-        assert "that is base_model, but training starts from checkpoints/sft" in found.advice
-
-
 def saved(run: Run, step: int, **other: Any) -> Path:
     """A checkpoint of this run, except for the given facts."""
     facts = configured_facts(run, run.config.seeds[0]) | {
