@@ -86,18 +86,6 @@ def test_no_file_of_a_workspace_names_a_server(tmp_path: Path, name: str) -> Non
     assert received == []
 
 
-def test_prefect_reads_and_writes_nothing_in_a_workspace(tmp_path: Path) -> None:
-    chosen = settings(tmp_path, "http://127.0.0.1:4200", PASSWORD)
-    assert [name for name, value in chosen.items() if str(tmp_path) in value] == []
-    assert tmp_path not in state_of(tmp_path).parents
-
-
-@pytest.mark.parametrize("record", ["", '{"port": 9}', '{"port": 9, "password": "rc1:x"}'])
-def test_stale_or_damaged_record_is_ignored(tmp_path: Path, record: str) -> None:
-    (make_state(tmp_path) / "server.json").write_text(record)
-    assert running_server(tmp_path) is None
-
-
 def test_password_is_random_in_a_file_of_this_user_only_and_masked_everywhere(tmp_path: Path) -> None:
     assert new_password() != new_password() and len(new_password()) > 40
     record_server(tmp_path, Access(9, PASSWORD))
