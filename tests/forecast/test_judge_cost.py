@@ -28,7 +28,6 @@ from rc1_lib.forecast.judge_cost import (
 from rc1_lib.judge.budget import prices_of
 from rc1_lib.preflight.judge_gates import probe
 from rc1_lib.run import Run, open_run
-from tests.conftest import SMALL
 from tests.judge.bench import overrides
 from tests.judge_server import Behaviour, running
 
@@ -63,16 +62,6 @@ def test_estimate_matches_the_bill_of_the_server(fresh_copy: Callable[..., Run])
         measured = cost_of(stages, tokens_of(run), run.config.judge.prices)
         assert tokens_of(run).measured and measured.tokens_in == pytest.approx(billed.tokens_in, rel=0.05)
         assert measured.usd == pytest.approx(paid, rel=0.05)
-
-
-def test_estimate_before_the_data_is_built_matches_the_built_data(built: Run, tmp_path: Path) -> None:
-    settings = (*SMALL, *overrides("http://127.0.0.1:9/v1"), *FEW)
-    runs = [open_run(profile="local", workspace=at, overrides=settings) for at in (built.workspace.root, tmp_path)]
-    after, before = (preflight_stages(run, shadow_and_takes(run)) for run in runs)
-    assert list(tmp_path.iterdir()) == [], "the estimate writes nothing"
-    assert [one for one in after if one.name != "calibration"] == [one for one in before if one.name != "calibration"]
-    assert (after[1].name, after[1].calls) == (before[1].name, before[1].calls) == ("calibration", 80)
-    assert before[1].bytes_in == pytest.approx(after[1].bytes_in, rel=0.1)
 
 
 def test_missing_price_is_reported_and_not_zero(tmp_path: Path) -> None:

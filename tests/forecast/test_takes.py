@@ -76,23 +76,6 @@ def test_shares_have_wilson_intervals_even_at_0_and_1() -> None:
     assert one.low == 0.0 and one.high > 0.7
 
 
-def test_share_is_checked_by_its_value_and_marked_undecided_within_its_interval() -> None:
-    """A value that misses its threshold fails; if its interval covers the threshold, the check says so."""
-    assert THRESHOLDS.max_alike == 0.95
-    close = [made(4)] * 39 + [made(1)]
-    checks = {check.name: check for check in learnability_gate(close, WELL_FORMED, {}, THRESHOLDS).checks}
-    shares = [check for name, check in checks.items() if name.startswith("all: s") and check.op != "info"]
-    assert len(shares) == 4 and all(check.interval is not None and check.interval.n == 40 for check in shares)
-    for check in shares:
-        assert check.interval is not None and isinstance(check.value, float)
-        assert check.interval.low <= check.value <= check.interval.high and check.interval.of == "prompts"
-    alike = checks["all: share that all takes solve, or none"]
-    assert not alike.passed and alike.undecided.startswith("undecided: its 95 % interval 0.8")
-    many = learnability_gate([made(4)] * 400, WELL_FORMED, {}, THRESHOLDS).checks
-    (clear,) = (check for check in many if check.name == alike.name)
-    assert not clear.passed and not clear.undecided
-
-
 def test_learnable_rollouts_pass_and_each_damage_fails_its_own_check() -> None:
     assert failed(everywhere()) == set()
     flat = "share without a difference between takes"
