@@ -10,9 +10,9 @@ import pytest
 from rc1_lib.cli import dev
 from rc1_lib.cli.app import app
 from rc1_lib.cli.options import Options
-from rc1_lib.cli.reference import DOCUMENTS, FOLDER, accepted, given, pages, parts
+from rc1_lib.cli.reference import DOCUMENTS, FOLDER, accepted, pages, parts
 from rc1_lib.cli.session import Session
-from rc1_lib.config.file import flatten, load_config, merged, read_layers
+from rc1_lib.config.file import flatten, load_config
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.values import Positive, Range, Share
 from rc1_lib.errors import RC1Error
@@ -72,12 +72,3 @@ def test_every_key_of_a_run_is_listed() -> None:
 )
 def test_accepted_values_are_described_in_words(kind: object, words: str) -> None:
     assert accepted(kind) == words
-
-
-def test_values_are_read_from_the_file() -> None:
-    tree = merged(read_layers(PROJECT_ROOT / "configs/local.yaml"))
-    assert given(tree, ("gates", "weights", "sum_tolerance")) == "1e-06"
-    assert given(tree, ("pool", "recipes", "*", "withhold")) == "easy: 0.1, medium: 0.3, hard: 0.5"
-    assert given(tree, ("priority_sampling", "seed_ratio_schedule", "[]", "step")) == "0, 16, 32"
-    with pytest.raises(KeyError):
-        given(tree, ("pool", "recipes", "*", "nothing"))
