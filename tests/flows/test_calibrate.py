@@ -218,13 +218,3 @@ def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Pa
     assert state.name == "RoundsPassed", state.message
     assert "shadow_baseline" not in stage_states(state)
     assert weights_file(run).read_bytes() == before
-
-
-def test_preflight_with_build_never_does_not_calibrate(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
-    only_gates("weights")
-    run = copied(preflighted.run, tmp_path / "workspace", weights=False)
-    state = ended(preflight, run, build="never", rounds=[1])
-    assert state.name == "GatesFailed"
-    assert statuses(read_json(run.workspace.path(PASSED[1])))["weights"] in ("failed", "error")
-    assert "shadow_baseline" not in stage_states(state)
-    assert not weights_file(run).exists()

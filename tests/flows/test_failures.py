@@ -51,10 +51,6 @@ def test_nightly_run_whose_process_died_is_in_the_history(tmp_path: Path) -> Non
     assert (night["outcome"], night["verdict"]) == ("crashed", "killed by signal 9")
 
 
-def test_failed_gates_write_only_a_debug_bundle(tmp_path: Path) -> None:
-    assert ended(tmp_path, Failed(name=GATES_FAILED, message="no")) == ["FAIL.tgz"]
-
-
 @pytest.mark.parametrize("name", [REFUSED, NOT_APPROVED])
 @pytest.mark.parametrize("overrides", [[]])
 def test_rejected_run_writes_nothing(tmp_path: Path, name: str, overrides: list[str]) -> None:

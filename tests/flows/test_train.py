@@ -12,7 +12,6 @@ from prefect.artifacts import Artifact
 
 import tasks.evaluation
 import tasks.prepared
-from flows.train import spans
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -31,16 +30,6 @@ from tests.ticketed import ticketed
 
 from .shown import artifacts
 from .trainings import LAST, RUN, Ended, alter, cached, checkpoint_hashes, logged, start
-
-
-@pytest.mark.parametrize(
-    ("begun", "steps", "size", "found"),
-    [(0, 5, 2, [(1, 2), (3, 4), (5, 5)]), (0, 3, 10, [(1, 3)]), (3, 8, 2, [(4, 4), (5, 6), (7, 8)])],
-)
-def test_segments_end_on_multiples_of_their_size(
-    begun: int, steps: int, size: int, found: list[tuple[int, int]]
-) -> None:
-    assert spans(begun, steps, size) == found
 
 
 def test_training_is_rejected_when_the_initial_policy_cannot_learn(
