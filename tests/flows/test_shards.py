@@ -33,10 +33,10 @@ needs_dask = pytest.mark.skipif(
 )
 
 
-def judged(run: Run, ending: str = ROUNDS_PASSED, **parameters: Any) -> bytes:
+def judged(run: Run, **parameters: Any) -> bytes:
     """The gates in round 1's report, as bytes."""
     state = start(run, rounds=[1], ticket=False, **parameters)
-    assert state.name == ending, state.message
+    assert state.name == ROUNDS_PASSED, state.message
     return orjson.dumps(read_json(run.workspace.path("reports/preflight/round1.json"))["gates"])
 
 
