@@ -71,9 +71,8 @@ def test_gate_that_the_configuration_fails_is_announced_before_the_run(rc1: Rc1,
         assert "will fail" not in rc1("preflight", "--workspace", tmp_path, *free).out
 
 
-@pytest.mark.parametrize("what", ["calibrate"])
-def test_second_run_in_a_workspace_names_the_first(rc1: Rc1, tmp_path: Path, what: str) -> None:
+def test_second_run_in_a_workspace_names_the_first(rc1: Rc1, tmp_path: Path) -> None:
     with holding(Workspace(tmp_path), "a preflight"):
-        words = error_of(rc1, what, "--workspace", tmp_path)
+        words = error_of(rc1, "calibrate", "--workspace", tmp_path)
     assert f"a preflight (process {os.getpid()}, since 2" in words
     assert not state_of(tmp_path).exists()

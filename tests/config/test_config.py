@@ -62,8 +62,8 @@ def test_other_configurations_have_only_keys_that_differ(name: str) -> None:
     assert {key: value for key, value in given.items() if key in below and below[key] == value} == {}
 
 
-@pytest.mark.parametrize(("metric", "key"), [("eval/env/same_answer", "training.eval_shadow.prompts")])
-def test_early_stop_by_a_share_needs_enough_answers(metric: str, key: str) -> None:
+def test_early_stop_by_a_share_needs_enough_answers() -> None:
+    metric, key = "eval/env/same_answer", "training.eval_shadow.prompts"
     settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
     with pytest.raises(ConfigError, match=rf"early_stop\.metric .*'{metric}'.* 16 .*{key} .*15"):
         load_config(LOCAL, [*settings, f"{key}=15"])
@@ -223,10 +223,9 @@ def test_changed_setting_outside_the_gates_is_listed(override: str, key: str) ->
     assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
 
 
-@pytest.mark.parametrize("override", [f"gates.length.max_len={10**30}"])
-def test_number_too_large_for_a_report_is_rejected(override: str) -> None:
+def test_number_too_large_for_a_report_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"9\.22e\+18$"):
-        load_config(LOCAL, [override])
+        load_config(LOCAL, [f"gates.length.max_len={10**30}"])
 
 
 def test_every_setting_is_listed_unless_it_is_declared_free() -> None:

@@ -52,9 +52,8 @@ def test_nightly_run_whose_process_died_is_in_the_history(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", [REFUSED, NOT_APPROVED])
-@pytest.mark.parametrize("overrides", [[]])
-def test_rejected_run_writes_nothing(tmp_path: Path, name: str, overrides: list[str]) -> None:
-    assert ended(tmp_path, Failed(name=name, message="no"), overrides=overrides) == []
+def test_rejected_run_writes_nothing(tmp_path: Path, name: str) -> None:
+    assert ended(tmp_path, Failed(name=name, message="no")) == []
 
 
 def test_run_from_the_command_line_writes_nothing(tmp_path: Path) -> None:

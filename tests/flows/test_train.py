@@ -58,13 +58,10 @@ def test_collapsed_rewards_end_training_with_a_checkpoint_also_after_a_restart(
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
 
 
-@pytest.mark.parametrize("kind", [None])
-def test_training_is_rejected_when_another_run_holds_the_workspace(
-    opened: Run, tmp_path: Path, kind: str | None
-) -> None:
+def test_training_is_rejected_when_another_run_holds_the_workspace(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     with holding(run.workspace, "a preflight"):
-        state = start(run, control=kind, evaluate=kind is not None)
+        state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert f"a preflight (process {os.getpid()}, since 2" in str(state.message)
     assert not run.workspace.path("checkpoints").exists()

@@ -53,17 +53,17 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object])
     monkeypatch.setattr(flows.train, name, both)
 
 
-@pytest.mark.parametrize("kind", ["balanced"])
 def test_file_swapped_after_the_ticket_was_verified_prevents_training(
-    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = copied(opened, tmp_path / "workspace")
     copy_project_files(run)
-    after(monkeypatch, "verify", lambda: swap(run, kind))
+    after(monkeypatch, "verify", lambda: swap(run, "balanced"))
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
-    name = run.workspace.name(described(kind).path(run))
-    assert f"{name} has changed since the ticket that pins it ({kind}) was verified" in str(state.message)
+    assert f"{run.config.seed_pool} has changed since the ticket that pins it (balanced) was verified" in str(
+        state.message
+    )
     assert not run.workspace.path(RUN).exists()
 
 
