@@ -56,14 +56,3 @@ def test_ending_fits_for_any_number_and_length_of_failures(count: int, length: i
             shown = [line for line in lines if line.startswith("  ")]
             assert 1 <= len(shown) <= 3
             assert (count > len(shown)) == shown[-1].endswith(f"; {count - len(shown)} more above")
-
-
-def test_advice_path_and_command_are_never_truncated() -> None:
-    far, command = Path("/" + "w" * 300), f"next: rc1 train --workspace {'w' * 300}"
-    advice = "leave out one of these rows, " * 20 + "or fix it"
-    assert Ending("fail", "length", [Failure("too short", advice)]).lines()[-1] == f"what to do: {advice}"
-    assert Ending("done", "written", report=far, following=command).lines() == [
-        "done: written",
-        f"report: {far}",
-        command,
-    ]
