@@ -201,11 +201,3 @@ def test_shadow_run_before_a_calibration_weighs_like_the_old_score_and_says_so(a
     assert done.code == 2, "the old score is no better than itself"
     assert report["weights"] == report["old_weights"]
     assert "weighs like the old score" in done.out and "prior" in (own / "reports/shadow_run_T.json").read_text()
-
-
-def test_edited_weights_are_rejected_and_kept(ask: Ask, own: Path) -> None:
-    weights = own / WEIGHTS
-    edited = weights.read_text().replace('"obtained": 0.', '"obtained": 0.1', 1)
-    weights.write_text(edited)
-    done = ask("weight-calib", at=own)
-    assert (done.code, "--rebuild" in done.err, weights.read_text()) == (2, True, edited)
