@@ -17,7 +17,6 @@ _FLOWS_OF_COMMANDS = {
     "test_fault_during_training_exits_1_with_report_and_debug_bundle": FLOWS,
     "test_failed_calibrate_writes_a_debug_bundle_and_keeps_the_weights": CALIBRATIONS,
     "test_ticket_is_issued_verified_shown_and_revoked": CALIBRATIONS,
-    "test_preflight_builds_everything_and_issues_a_ticket": CALIBRATIONS,
     "test_failed_round_exits_2_with_its_failing_check_and_a_debug_bundle": CALIBRATIONS,
 }
 _MYPY = "test_mypy_strict_finds_nothing"

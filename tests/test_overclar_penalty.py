@@ -6,15 +6,10 @@ import polars as pl
 import pytest
 
 from rc1_lib.reward.terms import (
-    difficulty_factor,
     difficulty_factors,
     over_clarification_penalties,
     over_clarification_penalty,
 )
-
-
-def test_no_question_costs_nothing() -> None:
-    assert over_clarification_penalty(0, False, alpha=0.07, cap=3) == 0.0
 
 
 @pytest.mark.parametrize(("c", "penalty"), [(1, 0.07), (2, 0.14), (5, 0.21)])
@@ -30,12 +25,6 @@ def test_questions_about_missing_information_cost_nothing(c: int) -> None:
 def test_a_negative_count_raises_an_error() -> None:
     with pytest.raises(ValueError, match=r"c=-1, alpha=0\.07, cap=3"):
         over_clarification_penalty(-1, False, alpha=0.07, cap=3)
-
-
-def test_the_difficulty_factor_raises_hard_rows_and_lowers_easy_ones() -> None:
-    assert [difficulty_factor(bucket, 0.05) for bucket in ("easy", "medium", "hard")] == pytest.approx(
-        [0.95, 1.0, 1.05]
-    )
 
 
 def test_the_columns_equal_the_values_of_single_dialogues() -> None:

@@ -74,16 +74,6 @@ def link(name: str, target: str) -> Make:
     return lambda root: _at(root, name).symlink_to(target)
 
 
-def large(name: str) -> Make:
-    """A sparse file of 200 MB."""
-
-    def make(root: Path) -> None:
-        with _at(root, name).open("wb") as stream:
-            stream.truncate(200_000_000)
-
-    return make
-
-
 def config(text: str) -> Make:
     """A custom configuration, `{w}/mine.yaml`."""
     return file("mine.yaml", text)

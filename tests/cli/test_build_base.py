@@ -50,21 +50,3 @@ def test_base_is_built_and_check_finds_a_damaged_file(rc1: Rc1, recipe: Path, tm
     assert damaged.code == 2
     assert "model.safetensors differs from what was built; the versions are the same" in damaged.out
     assert read_json(tmp_path / "place" / BASE / "base.json") == record, "checking writes nothing"
-
-
-@pytest.mark.parametrize(
-    ("flags", "error"),
-    [
-        (("--out", "other", "--check"), "there is no base to compare with"),
-        (("--out", "../elsewhere"), "expected a folder below the workspace"),
-        (("--out", "."), "expected a folder below the workspace"),
-        (("--recipe", "strange.yaml"), "sugar"),
-    ],
-)
-def test_invalid_output_or_recipe_fails_with_a_message(
-    rc1: Rc1, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], error: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("strange.yaml").write_text(recipe.read_text() + "\nsugar: 1\n")
-    done = rc1("build-base", "--workspace", tmp_path / "place", "--recipe", recipe, *flags)
-    assert (done.code, error in done.err) == (2, True), done.err

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.checkpoint.retention import KeepRule, keep_permanently, prune
+from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 
@@ -45,14 +45,6 @@ def test_every_checkpoint_is_listed_with_its_hash(rc1: Rc1, place: Path) -> None
     ]  # fmt: skip
 
 
-def test_workspace_without_checkpoints_suggests_training(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("ckpt", "list", "--workspace", tmp_path)
-    assert done.code == 0
-    assert done.out.splitlines()[-2:] == [
-        "done: there are no checkpoints in this workspace", f"next: rc1 train --workspace {tmp_path}",
-    ]  # fmt: skip
-
-
 def test_damaged_checkpoint_is_listed_as_damaged(rc1: Rc1, place: Path) -> None:
     (place / RUN / "step_00001/adapter.safetensors").unlink()
     done = rc1("ckpt", "list", "--workspace", place, "--json")
@@ -63,16 +55,6 @@ def test_damaged_checkpoint_is_listed_as_damaged(rc1: Rc1, place: Path) -> None:
     verdict, failed, advice = shown.splitlines()[-3:]
     assert verdict == "fail: 1 of 3 checkpoints are damaged"
     assert failed.startswith(f"  {RUN}/step_00001: ") and advice.startswith("what to do: restore its files")
-
-
-@pytest.mark.parametrize("name", ["adapter.safetensors", "manifest.json"])
-def test_checkpoint_file_that_links_to_itself_is_damaged(rc1: Rc1, place: Path, name: str) -> None:
-    circle = place / RUN / "step_00001" / name
-    circle.unlink()
-    circle.symlink_to(name)
-    done = rc1("ckpt", "list", "--workspace", place, "--json")
-    states = [row["state"] for row in json.loads(done.out)["checkpoints"]]
-    assert (done.code, states) == (2, ["DAMAGED", "whole", "whole"])
 
 
 def test_folder_with_another_name_is_not_listed(rc1: Rc1, place: Path) -> None:
@@ -87,16 +69,6 @@ def test_folder_with_another_name_is_not_listed(rc1: Rc1, place: Path) -> None:
     assert rows == [("step_00001", 1), ("step_00002", 2), ("best/step_00002", 2), ("best/step_00002.2", 2)]
 
 
-def test_latest_that_links_to_itself_is_ignored(rc1: Rc1, place: Path) -> None:
-    latest = place / RUN / "latest"
-    latest.unlink()
-    latest.symlink_to("latest")
-    done = rc1("ckpt", "list", "--workspace", place, "--json")
-    assert (done.code, [row["latest"] for row in json.loads(done.out)["checkpoints"]]) == (0, [False] * 3)
-    rejected = rc1("ckpt", "diff", "latest", "1", "--workspace", place)
-    assert (rejected.code, "latest: no such checkpoint" in rejected.err) == (2, True)
-
-
 def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
     save(place, 2, 1.5, "checkpoints/other")
     same = rc1("ckpt", "diff", "2", "checkpoints/other/step_00002", "--exact", "--workspace", place)
@@ -107,24 +79,3 @@ def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) ->
     assert other.code == 2
     assert "adapter/w: 1 of 2 numbers differ, by 0.5 at most" in other.out
     assert "state.json/step: 1 and 2" in other.out
-
-
-def test_sign_of_zero_differs_only_in_exact_mode(rc1: Rc1, place: Path) -> None:
-    save(place, 3, 0.0)
-    save(place, 3, -0.0, "checkpoints/other")
-    pair = ("ckpt", "diff", "3", "checkpoints/other/step_00003", "--workspace", place)
-    assert rc1(*pair).code == 0
-    assert rc1(*pair, "--exact").code == 2
-
-
-def test_missing_checkpoint_fails_with_the_existing_steps(rc1: Rc1, place: Path) -> None:
-    done = rc1("ckpt", "diff", "1", "9", "--workspace", place)
-    assert done.code == 2
-    assert "no such checkpoint; steps in" in done.err and ": 1, 2;" in done.err
-
-
-def test_checkpoint_removed_by_retention_is_reported_as_removed(rc1: Rc1, place: Path) -> None:
-    prune(place / "checkpoints/rc1", place / "reports/ckpt_manifest.jsonl", KeepRule(1))
-    done = rc1("ckpt", "diff", "1", "2", "--workspace", place)
-    assert done.code == 2
-    assert "step_00001: removed after newer ones were saved, by training.checkpoints.keep_last" in done.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -32,13 +31,6 @@ def test_init_copies_every_shipped_file_unchanged(rc1: Rc1, tmp_path: Path) -> N
     assert load_config(tmp_path / "run/configs/local.yaml") == load_config(PROJECT_ROOT / "configs/local.yaml")
 
 
-def test_json_lists_the_files(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("init", tmp_path, "--json")
-    assert json.loads(done.out) == {
-        "folder": str(tmp_path), "files": [name for part in shipped().values() for name in part],
-    }  # fmt: skip
-
-
 def test_existing_file_makes_init_fail_and_write_nothing(rc1: Rc1, tmp_path: Path) -> None:
     own = tmp_path / "templates/pack_v2/maths.en.json"
     own.parent.mkdir(parents=True)
@@ -50,25 +42,3 @@ def test_existing_file_makes_init_fail_and_write_nothing(rc1: Rc1, tmp_path: Pat
     )
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [own]
     assert own.read_text() == "mine"
-
-
-def test_init_fails_in_the_checkout(rc1: Rc1) -> None:
-    done = rc1("init", PROJECT_ROOT)
-    assert done.code == 2
-    assert "already exists" in done.err and "nothing is overwritten" in done.err
-
-
-def test_init_fails_when_the_target_is_a_file(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = rc1("init", tmp_path / "file")
-    assert (done.code, done.err) == (
-        2,
-        f"rc1: {tmp_path / 'file'}: cannot create this folder, because a file of that name is in the way\n",
-    )
-
-
-def test_dangling_link_is_not_followed(rc1: Rc1, tmp_path: Path) -> None:
-    (tmp_path / "configs").mkdir()
-    (tmp_path / "configs/base.yaml").symlink_to(tmp_path / "elsewhere")
-    assert rc1("init", tmp_path).code == 2
-    assert not (tmp_path / "elsewhere").exists()

@@ -6,10 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from rc1_lib.run import Run
-from tests.judge.bench import dialogues
 
 from .conftest import Rc1, records
 
@@ -33,18 +30,3 @@ def test_a_sheet_leads_to_the_comparison(rc1: Rc1, fresh_copy: Callable[..., Run
     assert f"--labels {labels}" in shown.out.splitlines()[-1]
     again = rc1("label", "--workspace", root, *settings, "--out", "sheets/six.jsonl")
     assert again.code == 2 and "exists and may have labels" in again.err
-
-
-@pytest.mark.parametrize(
-    ("command", "error"),
-    [
-        (("judge-agreement",), "there are no labels yet; run rc1 label"),
-        (("judge-agreement", "--labels", "none.csv"), "none.csv: cannot be read"),
-        (("judge-agreement", "--labels", "people.jsonl"), "people.jsonl, line 1: 'label' is 4, expected good, bad"),
-    ],
-)
-def test_unusable_labels_fail_with_a_message(rc1: Rc1, tmp_path: Path, command: tuple[str, ...], error: str) -> None:
-    (tmp_path / "people.jsonl").write_text(json.dumps({"messages": dialogues(1)[0], "label": 4}) + "\n")
-    done = rc1(command[0], "--workspace", tmp_path, *command[1:])
-    assert done.code == 2
-    assert error in done.err

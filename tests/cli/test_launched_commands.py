@@ -26,8 +26,6 @@ ALONE = (launched.__name__,)
 """Two shards in one process."""
 LAUNCHED = (*TWO, launched.__name__)
 FAILED = 2
-LAUNCHER_FAILED = 1
-"""Exit code of torch's launcher when any of its processes failed."""
 TIMES = {"time", "seconds"}
 
 
@@ -49,21 +47,6 @@ def run_json(tmp_path: Path, built: Run, verdicts: Verdicts) -> RunJson:
         return body
 
     return run_command
-
-
-@pytest.mark.long
-def test_launched_processes_share_the_steps_of_one_plan(run_json: RunJson) -> None:
-    body = run_json(LAUNCHED, "plan", code=0)
-    assert body["parts"]["training"]["hours"] > 0 and body["pilot"]["device"] == "cpu"
-
-
-@pytest.mark.long
-def test_launched_learnability_equals_that_of_one_process(run_json: RunJson) -> None:
-    alone, shared = (
-        run_json(ALONE, "learnability", code=FAILED),
-        run_json(LAUNCHED, "learnability", code=LAUNCHER_FAILED),
-    )
-    assert without_times(alone) == without_times(shared) and alone["gate"]["status"] == "failed"
 
 
 @pytest.mark.long

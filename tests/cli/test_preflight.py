@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rc1_lib.cli.options import Options
-from rc1_lib.cli.preflight import show_rounds
-from rc1_lib.cli.session import Session
-from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 from tests.flows.conftest import keep_gates
 
@@ -35,12 +30,6 @@ def test_ticket_is_issued_verified_shown_and_revoked(
     served(root)
     keep_gates(monkeypatch, "length")
     check_ticket(rc1, ("--workspace", root, *settings(built.overrides)), 60, "--build", "never")
-
-
-@pytest.mark.long
-def test_preflight_builds_everything_and_issues_a_ticket(rc1: Rc1, workspace: Path, served: Served) -> None:
-    served(workspace)
-    check_ticket(rc1, ("--workspace", workspace, *OPEN), 40)
 
 
 def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) -> None:
@@ -66,15 +55,6 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) 
     rejected = rc1("ticket", "verify", *place)
     assert rejected.code == 2
     assert "revoked" in rejected.err
-
-
-def test_passed_round_before_another_takes_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gates = [{**GateResult("length", (Check("shortest", 65, ">=", 64, True),)).to_dict(), "offenders": 0}]
-    rounds = {f"{name}.json": {"round": name, "pass": True, "gates": gates} for name in ("round1", "round2")}
-    show_rounds(Session(Options(workspace=tmp_path), sys.stdout), rounds)
-    first, *rest = capsys.readouterr().out.splitlines()
-    assert first == f"round 1: passed, 1 gate: {tmp_path}/round1.json"
-    assert sum("length" in line for line in rest) == 1
 
 
 def test_failed_round_exits_2_with_its_failing_check_and_a_debug_bundle(

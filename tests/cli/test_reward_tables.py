@@ -10,13 +10,8 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from rc1_lib.cli.reward_tables import ablation_table, calibration_table, shadow_table, split_table
+from rc1_lib.cli.reward_tables import ablation_table, shadow_table
 from rc1_lib.records import Check, GateResult
-
-NAMES = (
-    "answered", "grounded", "well_formed", "economical", "reasoned", "concise", "restrained", "settled", "sourced",
-)  # fmt: skip
-OLD = dict(zip(NAMES, (0.2, 0.2, 0.15, 0.15, 0.1, 0.1, 0.1), strict=False))
 
 
 def drawn(tables: Table | Iterable[Table]) -> str:
@@ -43,38 +38,10 @@ def gate(*checks: Check) -> dict[str, Any]:
     return GateResult("any", checks).to_dict()
 
 
-def calibration(rows: int = 100_000, spearman: float | None = -0.1234) -> dict[str, Any]:
-    weights = dict(zip(NAMES, (0.095, 0.302, 0.0, 0.159, 0.117, 0.0, 0.0, 0.327, 0.0), strict=True))
-    sides = {"calibrated": spearman, "equal": -0.2345, "old": -0.3456}
-    fold = {"rows": rows, "groups": rows, "weights": weights, "spearman": sides, "mae": sides}
-    gains = {
-        "improve_pct_vs_old": 12.345, "improve_pct_vs_equal": -123.4, "mae_drop_pct_vs_old": None,
-        "mae_drop_pct_vs_equal": 5.0,
-    }  # fmt: skip
-    intervals = {f"weight.{name}": interval(weight, weight - 0.02, weight + 0.02) for name, weight in weights.items()}
-    intervals["weight.sourced"] = interval(0.0, None, None)
-    intervals |= {name: interval(value, -1.25, 20.5) for name, value in gains.items()}
-    return {
-        "names": list(NAMES),
-        "old_weights": OLD,
-        "calibration": {
-            "weights": weights, "rows": rows, "groups": rows, "folds": [fold] * 5, "median_spearman": sides,
-            "mae": sides, "intervals": intervals, **gains,
-        },
-    }  # fmt: skip
-
-
 def shadow(**changed: dict[str, Any]) -> dict[str, Any]:
     names = ("spearman", "kendall_tau", "top10_overlap", "top20_overlap", "corr_to_success_old", "corr_to_success_new")
     figures = {name: interval(0.81234, -0.75, 0.86) for name in names}
     return {"figures": {**figures, "corr_improve_pct": interval(1234.56, -1234.5, 1250.0), **changed}}
-
-
-def half(**changed: float | None) -> dict[str, float | None]:
-    return {
-        "n": 50000.0, "success": 0.7, "success_old": 1.0, "success_new": 1.0, "delta_pp": -100.0,
-        "overclar_rate_old": 1.0, "overclar_rate_new": 0.123, "avg_turns_old": 13.456, "avg_turns_new": 12.0, **changed,
-    }  # fmt: skip
 
 
 def ablated(**changed: float | None) -> dict[str, Any]:
@@ -88,35 +55,6 @@ def ablated(**changed: float | None) -> dict[str, Any]:
             "success_drop_pp": interval(None, None, None),
         }
     }
-
-
-def test_calibration_shows_every_weight_next_to_the_baseline_weight() -> None:
-    text = drawn(calibration_table(calibration()))
-    assert line(text, "grounded") == ["grounded", "0.200", "0.302", "0.282", "to", "0.322"]
-    assert line(text, "settled") == ["settled", "0.000", "0.327", "0.307", "to", "0.347"]
-    assert line(text, "sourced")[-1] == "none"
-
-
-def test_calibration_shows_every_fold_and_the_total() -> None:
-    text = drawn(calibration_table(calibration()))
-    sides = ["-0.123", "/", "-0.234", "/", "-0.346"]
-    assert line(text, "5") == ["5", "100000", "100000", *sides, *sides]
-    assert line(text, "all") == ["all", "100000", "100000", *sides, *sides]
-
-
-def test_calibration_says_whether_the_interval_clears_the_threshold() -> None:
-    checks = (
-        Check("rank correlation gained, per cent", 12.3, ">=", 8.0, True),
-        Check("mean absolute error lowered, per cent", float("nan"), ">=", 5.0, False),
-    )
-    text = drawn(calibration_table({**calibration(), "gate": gate(*checks)}))
-    assert line(text, "improve_pct_vs_old")[1:] == ["12.3", "-1.2", "to", "20.5", ">=", "8", "no"]
-    assert line(text, "improve_pct_vs_equal")[1:] == ["-123.4", "-1.2", "to", "20.5"]
-    assert line(text, "mae_drop_pct_vs_old")[1] == "none"
-
-
-def test_undefined_correlation_is_shown_as_none() -> None:
-    assert line(drawn(calibration_table(calibration(spearman=None))), "all")[3] == "none"
 
 
 def test_shadow_figures_are_shown_with_their_thresholds() -> None:
@@ -134,19 +72,6 @@ def test_shadow_figures_are_shown_with_their_thresholds() -> None:
     assert line(text, "kendall_tau")[1:] == ["0.812", "-0.750", "to", "0.860"]
     assert line(text, "top20_overlap")[1:] == ["0.500", "none"]
     assert line(text, "corr_improve_pct")[1:] == ["1234.6", "-1234.5", "to", "1250.0"]
-
-
-def test_shadow_figures_are_shown_without_a_gate() -> None:
-    assert line(drawn(shadow_table(shadow())), "spearman")[1:] == ["0.812", "-0.750", "to", "0.860"]
-
-
-def test_split_shows_every_difficulty_and_task() -> None:
-    nothing = dict.fromkeys(half())
-    text = drawn(split_table({"split": {"difficulty": {"easy": half()}, "task": {"strategyqa": half(), "x": nothing}}}))
-    pairs = ["100.0", "/", "100.0", "-100.0", "100.0", "/", "12.3", "13.46", "/", "12.00"]
-    assert line(text, "easy") == ["easy", "50000", *pairs]
-    assert line(text, "strategyqa") == ["strategyqa", "50000", *pairs]
-    assert "0" not in "".join(line(text, "x"))
 
 
 def test_ablation_shows_both_sides_and_the_differences() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,22 +77,6 @@ def test_stat_counts_attempts_retries_and_replays_separately(
     assert widest_table_line(done.out) <= 100
 
 
-def test_stat_reports_expired_replies_and_unknown_costs(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
-    server.behaviour = Behaviour(delay="zero", faults={FaultKind.RESET: 1.0})
-    priced = ("judge.samples=1", "judge.prices={input: 1, output: 1}")
-    bench.score(server, [dialogue(1)], "judge.limits.attempts=1", *priced)
-    server.behaviour = GOOD
-    bench.score(server, [dialogue(2)], *priced)
-    with closing(sqlite3.connect(bench.path)) as db, db:
-        db.execute("UPDATE replies SET stored = stored - 15 * 86400")
-    done = rc1("scorecache", "stat", "--workspace", bench.folder)
-    assert done.code == 0
-    assert "1 attempts of unknown cost" in done.out
-    assert "15.0 d" in done.out
-    body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
-    assert (body["replies"][0]["expired"], body["total"]["cost_unknown"]) == (1, 1)
-
-
 def test_invalidate_deletes_one_instruction_version_and_names_the_others(
     rc1: Rc1, server: JudgeServer, bench: Bench
 ) -> None:
@@ -126,46 +108,6 @@ def test_replay_bad_replaces_bad_replies(rc1: Rc1, server: JudgeServer, bench: B
     assert max(server.stats().billed_by_key.values()) == 1
 
 
-def test_replay_bad_exits_2_when_replies_stay_bad(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
-    server.behaviour = BAD
-    bench.score(server, [dialogue(1)])
-    done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
-    body = json.loads(done.out)
-    assert (done.code, body["asked"], body["fixed"], body["left"]) == (2, 3, 0, 3)
-    assert body["calls"] == 2 * 3
-    shown = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server))
-    assert "3 bad replies: 0 fixed, 3 left" in shown.out
-    assert "    1: the reply" in shown.out
-
-
-def test_replay_bad_skips_replies_of_other_settings_and_versions(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
-    server.behaviour = BAD
-    bench.score(server, [dialogue(1)], "judge.sampling.temperature=0.1")
-    bench.score(server, [dialogue(2)], "judge.samples=5")
-    before = server.stats().requests
-    server.behaviour = GOOD
-    flags = ("--workspace", bench.folder, *judge_at(server), "--json")
-    body = json.loads(rc1("scorecache", "replay-bad", *flags).out)
-    assert (body["asked"], body["fixed"]) == (3, 3)
-    assert body["others"] == [{"spec": "v1", "model": "rc1-test-double-1", "replies": 5}]
-    assert server.stats().requests == before + 3
-    server.behaviour = Behaviour(delay="zero", model="rc1-test-double-2")
-    bench.score(server, [dialogue(3)], "judge.sampling.temperature=0.1", fresh=True)
-    newer = rc1("scorecache", "replay-bad", *flags, "--set", "judge.sampling.temperature=0.1")
-    assert (newer.code, json.loads(newer.out)["asked"]) == (0, 0)
-
-
-def test_judge_that_rejects_the_key_ends_the_replay(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
-    server.behaviour = BAD
-    bench.score(server, [dialogue(1)])
-    server.behaviour = Behaviour(delay="zero", api_key="another-key")
-    done = rc1("scorecache", "replay-bad", "--workspace", bench.folder, *judge_at(server), "--json")
-    body = json.loads(done.out)
-    assert (done.code, body["fixed"], body["left"]) == (2, 0, 3)
-    assert "the provider refuses" in body["stopped"]
-    assert "rc1: the judge stopped: the provider refuses" in done.err
-
-
 def own(capsys: pytest.CaptureFixture[str], *arguments: str) -> Done:
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:
@@ -184,15 +126,3 @@ def test_scorecache_cli_takes_the_same_commands(
     assert own(capsys, "invalidate", *flags).code == 2
     assert own(capsys, "replay-bad", *flags).code == 0
     assert "stat" in own(capsys, "--help").out
-
-
-def test_scorecache_cli_reads_the_process_arguments(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["scorecache-cli", "stat", "--workspace", str(tmp_path), "--json"])
-    with pytest.raises(SystemExit) as ended:
-        scorecache.main()
-    assert (ended.value.code or 0) == 0
-    assert json.loads(capsys.readouterr().out)["exists"] is False
-    (log,) = (tmp_path / "logs").iterdir()
-    assert log.read_text().startswith("$ rc1 scorecache stat --workspace")

@@ -6,11 +6,10 @@ from io import StringIO
 from typing import Any
 
 import polars as pl
-import pytest
 from rich.console import Console
 
-from rc1_lib.check_words import failed_lines, figure
-from rc1_lib.cli.tables import errors_once, gates_table, notes, set_aside, undecided_lines
+from rc1_lib.check_words import failed_lines
+from rc1_lib.cli.tables import gates_table, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
@@ -55,53 +54,6 @@ def test_passed_gate_shows_the_check_closest_to_its_threshold() -> None:
     assert failed_lines(gate(LOOSE, TIGHT), "x.jsonl") == []
 
 
-def test_waiver_and_error_are_shown_with_their_reason() -> None:
-    assert "no call is billed" in drawn(gate(waiver="no call is billed"))
-    assert failed_lines(gate(error="no such file"), "") == ["length: no such file"]
-
-
-def test_error_of_several_gates_is_shown_by_the_first() -> None:
-    broken = [{**gate(error="no such file"), "name": name} for name in ("mix", "length", "leakage")]
-    broken[1]["error"] = "another"
-    found = errors_once([*broken, gate(LOOSE)])
-    assert [one["error"] for one in found] == ["no such file", "another", "as mix", ""]
-
-
-def test_reason_shared_by_several_gates_is_shown_once() -> None:
-    aside = [{**gate(not_applicable="no judge"), "name": name} for name in ("weights", "judge_probe")]
-    assert [one["not_applicable"] for one in errors_once(aside)] == ["no judge", "as weights"]
-    report = {"waived": {"git": "no judge"}, "not_applicable": {"weights": "no judge", "judge_probe": "no judge"}}
-    assert set_aside(report) == ["waived: git (no judge)", "not applicable: weights, judge_probe (no judge)"]
-
-
-def test_gate_that_was_not_reached_names_what_it_waits_for() -> None:
-    text = drawn(gate(waits_for="the calibration"))
-    assert "not judged" in text and "waits for the calibration" in text
-    assert "passed" not in text
-
-
-@pytest.mark.parametrize(
-    ("keys", "lines"),
-    [
-        ((), []),
-        (("gates.a",), ["1 setting differs from the published one: reports/x.json"]),
-        (("gates.a", "pool.n"), ["2 settings differ from the published ones: reports/x.json"]),
-    ],
-)
-def test_settings_that_differ_from_the_published_ones_take_one_line(keys: tuple[str, ...], lines: list[str]) -> None:
-    changed = [{"key": key, "value": 1, "published": [1, 2]} for key in keys]
-    report = {"waived": {"git": "why"}, "thresholds_changed": changed}
-    assert notes(report, "reports/x.json") == ["waived: git (why)", *lines]
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "yes"), (0.123456, "0.1235"), (None, "none"), ([0.1, 2], "0.1 to 2"), (["a", "b"], "a, b")],
-)
-def test_figure_is_formatted_briefly(value: object, text: str) -> None:
-    assert figure(value) == text
-
-
 def metrics(rows: int) -> pl.DataFrame:
     numbers = pl.int_range(rows, eager=True)
     columns = dict.fromkeys(FEATURES, numbers) | {"clue_overlap": numbers / 100}
@@ -125,10 +77,3 @@ def test_difficulty_report_counts_every_row_once() -> None:
         assert (sum(drawing["pool"]), sum(drawing["balanced"])) == (11, 3)
         assert len(drawing["edges"]) == len(drawing["pool"]) + 1
     assert report["histograms"]["turns"]["edges"] == list(range(12))
-
-
-def test_difficulty_report_handles_one_row_and_none() -> None:
-    assert sum(difficulty_report(metrics(1), [])["histograms"]["clue_overlap"]["pool"]) == 1
-    empty = difficulty_report(metrics(1).clear(), [])
-    assert empty["counts"]["pool"]["all"]["total"] == 0
-    assert empty["histograms"]["turns"] == {"edges": [], "pool": [], "balanced": []}

@@ -12,13 +12,10 @@ import pytest
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
-from rc1_lib.training.train_arguments import has_checkpoints
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
+from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from rc1_lib.workspace.state import state_of
-from tests.conftest import Verdicts
 from tests.once import copied
-from tests.ticketed import ticketed
 from tests.training.tiny import write_base
 
 from .conftest import Done, Rc1, Served, settings
@@ -66,18 +63,10 @@ def test_train_fails_before_a_server_starts_when_another_run_holds_the_workspace
     assert not state_of(own.workspace.root).exists()
 
 
-def test_settings_that_differ_from_the_ticket_are_named(ask: Ask, own: Run) -> None:
-    done = ask("train", "--set", "lr=0.5")
-    assert done.code == 2
-    assert "lr is 0.5, the ticket has 0.01" in done.err
-    assert not own.workspace.path("checkpoints").exists()
-
-
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
         ("--seed 77", "seed 77 is not in `seeds` (20250820"),
-        ("--profile-step --seed 77", "seed 77 is not in `seeds` (20250820"),
         ("--all-seeds --resume-from latest", "a checkpoint belongs to one run, but 3 seeds were given"),
         ("--control random --no-evaluate", "leave out --no-evaluate"),
         ("--resume-from 4", "no such checkpoint; steps in"),
@@ -151,15 +140,6 @@ def test_small_local_configuration_trains_without_a_ticket_and_resumes(rc1: Rc1,
     assert "step 3" in on.out and "resumed from step_00002" in on.out
 
 
-def test_small_local_configuration_reads_its_base_from_the_environment(
-    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
-    call = ("config", "show", "--config", "configs/train_local.yaml", "--workspace", str(tmp_path), "--json")
-    assert json.loads(rc1(*call).out)["model"]["base"] == "models/of_my_own"
-    assert json.loads(rc1(*call, "--set", "model.base=models/other").out)["model"]["base"] == "models/other"
-
-
 def test_small_local_configuration_is_verified_before_training(rc1: Rc1, tmp_path: Path) -> None:
     config = ("--config", "configs/train_local.yaml", "--workspace", str(tmp_path))
     done = rc1("config", "verify", *config)
@@ -171,26 +151,3 @@ def test_small_local_configuration_is_verified_before_training(rc1: Rc1, tmp_pat
         played = rc1(*command, *config, "--set", "engine.name=trl_ppo")
         assert (played.code, "engine.name: trl_ppo learns from episodes" in played.err) == (2, True), played.err
     assert not (tmp_path / "data").exists(), "no data is written for a configuration that cannot be trained"
-
-
-def test_small_local_configuration_rejects_flags_of_the_flow(rc1: Rc1, tmp_path: Path) -> None:
-    config = str(PROJECT_ROOT / "configs/train_local.yaml")
-    done = rc1("train", "--config", config, "--workspace", str(tmp_path), "--no-evaluate")
-    assert done.code == 2
-    assert "only --resume-from, --start-over, --set and --workspace" in done.err
-
-
-def test_too_few_held_out_prompts_are_rejected_before_a_server_starts(
-    rc1: Rc1, own: Run, built: Run, verdicts: Verdicts
-) -> None:
-    """It was said after the training, hours later; what has been trained already is evaluated all the same."""
-    run = ticketed(own.workspace.root, built, verdicts, "gates.evaluation.min_prompts=13")
-    place = ("--workspace", str(run.workspace.root), *settings(run.overrides))
-    for flags in ((), ("--control", "random")):
-        done = rc1("train", *place, *flags)
-        assert done.code == 2
-        assert "at most 12 prompts are held out, the evaluation needs 13" in done.err
-        assert not state_of(run.workspace.root).exists()
-    assert not has_checkpoints(run, [20250820])
-    run.workspace.path("checkpoints/rc1/step_00002").mkdir(parents=True)
-    assert has_checkpoints(run, [20250820]) and not has_checkpoints(run, [20250820, 20250821])

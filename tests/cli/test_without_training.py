@@ -49,7 +49,7 @@ def test_core_commands_and_flows_import_no_training_library(tmp_path: Path) -> N
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["loaded: []"]), done.stderr
 
 
-@pytest.mark.parametrize("name", ["train", "plan", "learnability", "evaluate", "doctor", "build-base"])
+@pytest.mark.parametrize("name", ["train", "evaluate", "doctor"])
 def test_training_command_without_torch_names_the_extra(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -58,16 +58,6 @@ def test_training_command_without_torch_names_the_extra(
     done = rc1(name, *given, "--workspace", tmp_path)
     assert (done.code, done.out, done.err) == (2, "", NEEDS_EXTRA)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_failed_import_of_an_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "find_spec", lambda name: None)
-    assert libraries.extra_of(ModuleNotFoundError("no", name="torch.nn")) == NEEDS_EXTRA.removeprefix("rc1: ").strip()
-    assert "'rc1[hub]'" in libraries.extra_of(ModuleNotFoundError("no", name="datasets.exceptions"))
-    assert libraries.extra_of(ModuleNotFoundError("no", name="rc1_lib.gone")) == ""
-    assert libraries.extra_of(ImportError("no", name="torch")) == ""
-    monkeypatch.setattr(libraries, "find_spec", lambda name: ModuleSpec(name, None))
-    assert libraries.extra_of(ModuleNotFoundError("no", name="torch")) == "", "torch is installed: another fault"
 
 
 def test_extra_train_has_the_training_libraries_and_the_core_has_none() -> None:

@@ -43,20 +43,3 @@ def test_custom_rows_are_exported_and_verified(rc1: Rc1, root: Path) -> None:
     assert rc1("world", "verify", "outputs/mine", "--workspace", root, *SETTINGS).code == 0
     pool = ("--rows", "data/rollouts/rc1_seed.balanced.jsonl")
     assert rc1("world", "verify", "outputs/mine", *pool, "--workspace", root, *SETTINGS).code == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
-        (("export", "--rows", "none.jsonl"), "file not found; `rc1 difficulty"),
-        (("export", "--part", "some"), "'some' is not one of 'all'"),
-        (("verify", "nowhere"), "openenv.yaml: cannot be read (No such file or directory)"),
-        (("verify", "data/rollouts/rc1_seed.balanced.jsonl"), "openenv.yaml: cannot be read (Not a directory)"),
-    ],
-)
-def test_bad_input_fails_with_a_message_and_writes_no_world(
-    rc1: Rc1, root: Path, arguments: tuple[str, ...], error: str
-) -> None:
-    done = rc1("world", *arguments, "--workspace", root)
-    assert (done.code, error in done.err) == (2, True), done.err
-    assert not (root / "outputs").exists()

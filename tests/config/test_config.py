@@ -19,7 +19,6 @@ from rc1_lib.config.file import (
     load_config,
     merged,
     read_layers,
-    read_yaml,
 )
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.budget import check_evaluation_calls
@@ -63,20 +62,8 @@ def test_other_configurations_have_only_keys_that_differ(name: str) -> None:
     assert {key: value for key, value in given.items() if key in below and below[key] == value} == {}
 
 
-def test_changing_a_read_mapping_does_not_change_the_next_read(tmp_path: Path) -> None:
-    """The same text is parsed once per process."""
-    path = tmp_path / "some.yaml"
-    path.write_text("a: {b: [1]}\n", encoding="utf-8")
-    read_yaml(path)["a"]["b"].append(2)
-    assert read_yaml(path) == {"a": {"b": [1]}}
-    path.write_text("a: {b: [3]}\n", encoding="utf-8")
-    assert read_yaml(path) == {"a": {"b": [3]}}
-
-
-@pytest.mark.parametrize(
-    ("metric", "key"), [("env/same_answer", "batch_size"), ("eval/env/same_answer", "training.eval_shadow.prompts")]
-)
-def test_early_stop_by_a_share_needs_enough_answers(metric: str, key: str) -> None:
+def test_early_stop_by_a_share_needs_enough_answers() -> None:
+    metric, key = "eval/env/same_answer", "training.eval_shadow.prompts"
     settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
     with pytest.raises(ConfigError, match=rf"early_stop\.metric .*'{metric}'.* 16 .*{key} .*15"):
         load_config(LOCAL, [*settings, f"{key}=15"])
@@ -90,58 +77,28 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
     assert load_config(copy) == config
 
 
-@pytest.mark.parametrize("key", ["pool.n.x", "nowhere.x", "pool"])
-def test_secret_in_a_rejected_override_is_masked(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    monkeypatch.setenv("SCORER_API_KEY", "sk-not-for-logs")
-    separator = "" if key == "pool" else "="
-    with pytest.raises(ConfigError) as caught:
-        load_config(LOCAL, [f"{key}{separator}sk-not-for-logs"])
-    assert "sk-not-for-logs" not in str(caught.value) and "***" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
         ("pool.nn=5", "unknown key 'pool.nn'; did you mean 'n'?"),
-        ("gates.diversity.min_distinct=0.5", "did you mean 'min_distinct2'?"),
         (
             "scale_up.sizes.0=1",
             "'sizes' is a value, not a section with keys; set all of it: scale_up.sizes=...",
         ),
-        ("pool.n.n=1", "'n' is a value, not a section with keys; set all of it: pool.n=..."),
         ("gatez.x=1", "unknown section 'gatez'; did you mean 'gates'?"),
         ("pool.n=many", "pool.n: found 'many'"),
-        ("pool.n=0", "pool.n: found '0'"),
-        ("pool.n", "expected KEY=VALUE"),
-        ("pool.n=[1", "is not valid YAML"),
         (
             "datasets={hotpotqa: 0.5, strategyqa: 0.3, gsm8k: 0.3}",
             "(hotpotqa 0.5, strategyqa 0.3, gsm8k 0.3) sum to 1.1, expected 1",
         ),
-        ("datasets={hotpotqa: 0.5, trivia: 0.5}", "datasets.trivia"),
         ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds: found turns, expected clue_overlap"),
-        ("profile=test", "expected: Input should be 'local' or 'prod'"),
         ("pool.intended={easy: 0.5, hard: 0.5}", "pool.intended: lacks medium; expected all of easy, medium, hard"),
-        ("difficulty.target={easy: 0.5, hard: 0.5}", "difficulty.target: lacks medium"),
-        ("priority_sampling.by_difficulty={hard: 1}", "priority_sampling.by_difficulty: lacks easy, medium"),
-        ("gates.anti_simulation.cache_hit_lt={round1: 0.9}", "lacks round2"),
-        ("pool.seed=-1", "pool.seed: found '-1'"),
         ("shadow.seed=9223372036854775808", "shadow.seed: found '9223372036854775808'"),
         ("pool.recipes.hard.detours=[-1, 2]", "pool.recipes.hard.detours.0: found '-1'"),
-        ("pool.recipes.hard.detours=[3, 2]", "found [3, 2], expected the smaller number first"),
         ("ticket.ttl_hours=.inf", "ticket.ttl_hours: found 'inf', expected: Input should be a finite number"),
-        ("ticket.ttl_hours=1.0e+12", "ticket.ttl_hours: found"),
         ("difficulty.bounds.turns.easy=.nan", "difficulty.bounds.turns.easy: found 'nan'"),
-        ("gates.control.min_kl=.inf", "gates.control.min_kl: found 'inf'"),
-        ("gates.leakage.ngram=51", "gates.leakage.ngram: found '51'"),
-        ("gates.leakage.min_words=51", "gates.leakage.min_words: found '51'"),
-        ("shadow.n=100000", "shadow.n: found '100000'"),
         ("pool.path=/elsewhere/x.jsonl", "pool.path: found '/elsewhere/x.jsonl', expected a file below the workspace"),
-        ("shadow.path=../x.jsonl", "a relative path without '..'"),
         ("difficulty.metrics_path=data/../../x.jsonl", "a relative path without '..'"),
-        ("difficulty.balanced_path=.", "expected a file below the workspace"),
-        ("shadow.path=other/rc1_seed.json", "shadow.path and pool.path have the same file name"),
-        ("profile=prod", "profile prod allows a waiver only for judge_agreement"),
         ("pool.n=2025-13-45", "is not valid YAML"),
         (
             "training.engine=pure_pt_sft",
@@ -149,39 +106,17 @@ def test_secret_in_a_rejected_override_is_masked(monkeypatch: pytest.MonkeyPatch
         ),
         ("training.engine=torch_pp", "for rows of input and output use `rc1 train --config configs/train_local.yaml`"),
         (
-            "training.strategy=dpo",
-            "training.strategy: found 'dpo', expected demonstrations or groups or ppo or sft, since",
-        ),
-        ("training.strategy=sft", "found 'sft', which provides demonstrations, but the engine torch_ppo learns from"),
-        ("batch_size=3", "batch_size is 3, expected at least training.update.minibatches (4)"),
-        (
             "training.strategy=groups",
             "found 'groups', which provides groups, but the engine torch_ppo learns from episodes; use ppo",
         ),
-        ("training.update.group_size=1", "training.update.group_size: found '1'"),
-        ("training.grpo.loss_type=bnpo", "training.grpo.loss_type: found 'bnpo'"),
-        ("training.grpo.value_lr=1", "unknown key 'training.grpo.value_lr'"),
         ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
-        ("training.update.minibatches=129", "batch_size is 128, expected at least training.update.minibatches (129)"),
         ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
-        ("training.learnability.at_start=19", "expected 0 or at least gates.learnability.min_prompts (20)"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
-        ("training.checkpoints.keep_last=1", "training.checkpoints.keep_last: found '1'"),
-        ("training.checkpoints.keep_last=2", "checkpoints.keep_last is 2, expected more than collapse.patience (3)"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
-        (
-            "training.checkpoints={every_steps: 12, every_minutes: null, keep_last: 3, keep_every: 18}",
-            "keep_every is 18, expected a multiple of every_steps (12)",
-        ),
         (
             "training.early_stop={metric: eval/env/success, patience: 1, min_delta: 0, higher_is_better: true,"
             " not_before: 1}",
             "which is only measured on held-out rows; set eval_shadow.every_steps too",
-        ),
-        (
-            "training.early_stop.metric=env/sucess",
-            "training: early_stop.metric: found 'env/sucess', which no step of torch_ppo measures; did you mean "
-            "'env/success'? Expected one of critic/vf_explained_var, env/asked_clear",
         ),
         (
             "training.early_stop.metric=eval/loss",
@@ -192,15 +127,6 @@ def test_secret_in_a_rejected_override_is_masked(monkeypatch: pytest.MonkeyPatch
             " not_before: 1}",
             "training.early_stop.metric: found 'sec_per_step', which differs when the same run is repeated",
         ),
-        (
-            "training.callbacks=[early_stop]",
-            "training: found the key 'callbacks', which belongs to configs/train_local.yaml",
-        ),
-        ("training.adapter.alpha=0.4", "training.adapter.alpha: found '0.4'"),
-        ("training.adapter.alpha=8.5", "training.adapter.alpha: found '8.5'"),
-        ("training.adapter.alpha=0", "training.adapter.alpha: found '0'"),
-        ("training.adapter.targets=[]", "training.adapter.targets: found '[]'"),
-        ("pool.intended={? [1] : 2}", "is not valid YAML"),
     ],
 )
 def test_error_of_each_fault_names_the_key(override: str, sentence: str) -> None:
@@ -213,14 +139,11 @@ def test_error_of_each_fault_names_the_key(override: str, sentence: str) -> None
     ("text", "sentence"),
     [
         ("", "expected a mapping"),
-        ("- a\n- b\n", "expected a mapping"),
         ("a: [1\n", "is not valid YAML"),
         ("profile: local\nprofile: prod\n", "line 2 is not valid YAML: the key 'profile' is written twice"),
         ("profile: local\n", "the key 'simulate' is missing"),
         ("a: 1\n? [1]\n: 2\n", "line 2 is not valid YAML: the key '[1]' is a list or a mapping"),
-        ("a: 2025-13-45\n", "has a value that YAML cannot read"),
         (f"a: {'[' * 300_000}\n", "line 1 is not valid YAML: nested deeper than 100 levels"),
-        ("a: !!map [1]\n", "is not valid YAML"),
     ],
 )
 def test_unreadable_file_is_an_error_with_its_path(tmp_path: Path, text: str, sentence: str) -> None:
@@ -244,20 +167,10 @@ def test_aliases_and_large_files_are_rejected(tmp_path: Path) -> None:
         load_config(path)
 
 
-@pytest.mark.parametrize("override", ["pool.n=true", "seeds=[true]", "lr=yes", "datasets={gsm8k: true}"])
+@pytest.mark.parametrize("override", ["pool.n=true", "datasets={gsm8k: true}"])
 def test_boolean_is_not_a_number(override: str) -> None:
     with pytest.raises(ConfigError, match="found true"):
         load_config(LOCAL, [override])
-
-
-def test_errors_of_file_and_command_line_are_separate(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: local.yaml\nlr: none\n")
-    with pytest.raises(ConfigError) as caught:
-        load_config(path, ["steps=abc", "seeds=5"])
-    changed = f"{path}, changed on the command line: "
-    assert f"{changed}steps: found 'abc', expected" in str(caught.value)
-    assert "seeds: found '5', expected a list" in str(caught.value)
-    assert f"{path}: lr: found 'none'" in str(caught.value)
 
 
 def test_missing_or_binary_file_is_an_error_with_its_path(tmp_path: Path) -> None:
@@ -295,34 +208,10 @@ def test_altered_published_thresholds_are_rejected(tmp_path: Path, monkeypatch: 
     ("override", "key"),
     [
         ("difficulty.target={easy: 0.3, medium: 0.4, hard: 0.3}", "difficulty.target.easy"),
-        ("difficulty.bounds.turns.hard=9", "difficulty.bounds.turns.hard"),
-        ("difficulty.clarification_hard_turns=9", "difficulty.clarification_hard_turns"),
-        ("shadow.n=10", "shadow.n"),
-        ("shadow.stratify=false", "shadow.stratify"),
         ("pool.n=19999", "pool.n"),
-        ("ticket.ttl_hours=48", "ticket.ttl_hours"),
-        ("overclar.alpha=0.01", "overclar.alpha"),
-        ("difficulty_beta=0.5", "difficulty_beta"),
         ("datasets={hotpotqa: 1.0}", "datasets.gsm8k"),
-        ("pool.reference_templates_dir=templates/pack_v2", "pool.reference_templates_dir"),
-        ("judge.samples=2", "judge.samples"),
-        ("judge.sampling.temperature=0", "judge.sampling.temperature"),
-        ("judge.store.ttl_days=400", "judge.store.ttl_days"),
-        ("judge.verdict_at=0.1", "judge.verdict_at"),
         ("calibration.n=300", "calibration.n"),
-        ("calibration.cv=2", "calibration.cv"),
-        ("reward.rules=[]", "reward.rules"),
-        ("reward.unstable_weight=1", "reward.unstable_weight"),
         ("training.reward.turn=0", "training.reward.turn"),
-        ("training.reward.min_scored=0.1", "training.reward.min_scored"),
-        ("training.held_out.seed=2", "training.held_out.seed"),
-        ("training.learnability.at_start=0", "training.learnability.at_start"),
-        ("training.limits.turns=3", "training.limits.turns"),
-        ("shadow.seed=3", "shadow.seed"),
-        ("pool.seed=1", "pool.seed"),
-        ("training.warm_start.lr=1", "training.warm_start.lr"),
-        ("training.rollout.temperature=1.9", "training.rollout.temperature"),
-        ("pool.templates_dir=templates/pack_v1", "pool.templates_dir"),
         (
             "reward.old_weights={answered: 0, grounded: 0, well_formed: 0, economical: 0, reasoned: 0, concise: 0, "
             "restrained: 1}",
@@ -334,24 +223,9 @@ def test_changed_setting_outside_the_gates_is_listed(override: str, key: str) ->
     assert key in [item["key"] for item in departures(load_config(LOCAL, [override]), published_config())]
 
 
-@pytest.mark.parametrize(
-    ("overrides", "keys"),
-    [
-        ((), []),
-        (("pool.n=25000", "scale_up.sizes=[1000, 5000, 25000]"), []),
-        (("scale_up.sizes=[30000]",), ["scale_up.sizes"]),
-        (("scale_up.sizes=[5000, 30000]", "scale_up.judged=1"), ["scale_up.judged", "scale_up.sizes"]),
-    ],
-)
-def test_changed_scale_up_settings_are_listed(overrides: tuple[str, ...], keys: list[str]) -> None:
-    found = departures(load_config(LOCAL, overrides), published_config())
-    assert [item["key"] for item in found if item["key"].startswith("scale_up")] == keys
-
-
-@pytest.mark.parametrize("override", [f"gates.length.max_len={10**30}", f"scale_up.sizes=[1, {2**63}]"])
-def test_number_too_large_for_a_report_is_rejected(override: str) -> None:
+def test_number_too_large_for_a_report_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"9\.22e\+18$"):
-        load_config(LOCAL, [override])
+        load_config(LOCAL, [f"gates.length.max_len={10**30}"])
 
 
 def test_every_setting_is_listed_unless_it_is_declared_free() -> None:
@@ -370,15 +244,10 @@ def test_every_setting_is_listed_unless_it_is_declared_free() -> None:
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("judge.base_url=http://PLANTED@host/v1", "judge.base_url: the address contains credentials"),
         ("judge.base_url=http://user:PLANTED@host/v1", "judge.base_url: the address contains credentials"),
-        ("judge.base_url=https://host/v1?key=PLANTED", "judge.base_url: the address contains credentials"),
         ("judge.base_url=https://host/v1?x=PLANTED", "has ? or # after the path"),
-        ("judge.base_url=https://host/v1#PLANTED", "has ? or # after the path"),
         ("base_model=https://PLANTED@hub/model", "base_model: the address contains credentials"),
         ("judge.api_key=PLANTED", "unknown key 'judge.api_key'"),
-        ("judge.model={api_key: PLANTED}", "judge.model: found"),
-        ("judge.keys.api_key=PLANTED", "unknown section 'keys'"),
         ("judge.api_key=[PLANTED", "is not valid YAML"),
         ("jugde.base_url=http://PLANTED@host", "unknown section 'jugde'"),
     ],
@@ -390,7 +259,7 @@ def test_key_in_the_configuration_is_rejected_and_not_shown(override: str, sente
     assert "PLANTED" not in str(caught.value)
 
 
-@pytest.mark.parametrize("override", ["pool.n=20000", "pool.n=40000", "gates.waivers={mix: why}", "seeds=[1]"])
+@pytest.mark.parametrize("override", ["pool.n=20000", "gates.waivers={mix: why}", "seeds=[1]"])
 def test_sizes_waivers_and_seeds_are_not_departures(override: str) -> None:
     assert departures(load_config(LOCAL, [override]), published_config()) == departures(
         load_config(LOCAL), published_config()
@@ -401,13 +270,6 @@ def test_sizes_waivers_and_seeds_are_not_departures(override: str) -> None:
 def test_profile_prod_cannot_disable_the_git_gate(key: str) -> None:
     with pytest.raises(ConfigError, match=r"gates\.git\.require_commit .*require_clean"):
         open_run(workspace=PROJECT_ROOT, profile="prod", overrides=[f"gates.git.{key}=false"])
-
-
-def test_file_that_is_only_read_may_be_outside_the_workspace(tmp_path: Path) -> None:
-    elsewhere = str(tmp_path / "rc1_seed.metrics.jsonl")
-    run = open_run(workspace=tmp_path / "work", reading={"pool.path": elsewhere})
-    assert run.config.pool.path == elsewhere
-    assert f"pool.path={elsewhere}" in run.overrides
 
 
 def test_environment_sets_profile_model_and_judge(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,11 +289,7 @@ def test_file_of_another_profile_is_rejected() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "provider", "fault"),
-    [
-        ("1", "rubric", r"REWARD_LIVE_MODE.*'rubric'"),
-        ("0", "openai", r"REWARD_LIVE_MODE.*'openai'"),
-        ("maybe", "rubric", "expected one of"),
-    ],
+    [("1", "rubric", r"REWARD_LIVE_MODE.*'rubric'"), ("maybe", "rubric", "expected one of")],
 )
 def test_live_mode_that_contradicts_the_judge_is_rejected(
     mode: str, provider: str, fault: str, monkeypatch: pytest.MonkeyPatch
@@ -455,23 +313,6 @@ def test_live_mode_off_is_rejected_in_prod(monkeypatch: pytest.MonkeyPatch) -> N
         open_run(workspace=PROJECT_ROOT, profile="prod")
 
 
-def test_judge_address_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCORER_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("REWARD_LIVE_MODE", "1")
-    assert open_run(workspace=PROJECT_ROOT, profile="prod").config.judge.base_url == "http://127.0.0.1:9/v1"
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "training.update.minibatches=128",
-        "training.adapter.alpha=8.0",
-    ],
-)
-def test_valid_training_setting_loads(override: str) -> None:
-    load_config(LOCAL, [override])
-
-
 def own(tmp_path: Path, text: str) -> Path:
     """A custom file next to copies of the shipped ones that it may extend."""
     for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
@@ -479,11 +320,6 @@ def own(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "mine.yaml"
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def test_share_of_0_removes_a_task_from_the_mix(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: local.yaml\ndatasets: {hotpotqa: 0.5, strategyqa: 0, gsm8k: 0.5}\n")
-    assert open_run(config=str(path), workspace=tmp_path).config.datasets == {"hotpotqa": 0.5, "gsm8k": 0.5}
 
 
 def test_extending_file_overrides_only_its_own_keys(tmp_path: Path) -> None:
@@ -501,8 +337,6 @@ def test_extending_file_overrides_only_its_own_keys(tmp_path: Path) -> None:
         ("extends: other.yaml\n", "mine.yaml: extends: other.yaml is not in the same folder; copy it there"),
         ("extends: ../local.yaml\n", "extends: found '../local.yaml', expected the name of another file in the same"),
         ("extends: mine.yaml\n", "extends: found 'mine.yaml', expected the name of another file in the same folder"),
-        ("extends: [local.yaml]\n", "extends: found ['local.yaml'], expected the name of another file in the same"),
-        ("extends: local.yaml\ntraining: {grqo: 1}\n", "unknown key 'training.grqo'; did you mean 'grpo'?"),
     ],
 )
 def test_invalid_extends_is_rejected(tmp_path: Path, text: str, sentence: str) -> None:
@@ -511,40 +345,16 @@ def test_invalid_extends_is_rejected(tmp_path: Path, text: str, sentence: str) -
     assert sentence in str(caught.value)
 
 
-def test_extended_file_is_next_to_the_given_name_not_the_link_target(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    there = own(tmp_path / "elsewhere", "extends: local.yaml\n")
-    (tmp_path / "mine.yaml").symlink_to(there)
-    for shipped in (LOCAL, PROJECT_ROOT / PUBLISHED):
-        shutil.copy(shipped, tmp_path)
-    run = open_run(config=tmp_path / "mine.yaml", workspace=tmp_path)
-    assert run.config_files == (there.resolve(), tmp_path / "local.yaml", tmp_path / "ppo_scale.yaml")
-
-
-def test_files_that_extend_each_other_are_rejected(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: between.yaml\n")
-    (tmp_path / "between.yaml").write_text("extends: mine.yaml\n", encoding="utf-8")
-    error = r"between\.yaml: extends: mine\.yaml extends this file in turn \(mine\.yaml, between\.yaml\), "
-    error += "expected a chain of files that ends with one without extends"
-    with pytest.raises(ConfigError, match=error):
-        load_config(path)
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "sentence"),
     [
         ("ppo_scale.yaml", "clip: 0.2\n", "clip: none\n", "ppo_scale.yaml: clip: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "  cvv: 5\n", "ppo_scale.yaml: unknown key 'calibration.cvv'; did you mean"),
-        ("ppo_scale.yaml", "    rps: 4 ", "    rps: yes ", "ppo_scale.yaml: judge.limits.rps: found true, expected a"),
         ("local.yaml", "lr: 2.5e-3", "lr: none", "local.yaml: lr: found 'none'"),
-        ("local.yaml", "seed_ratio_schedule: [{step: 0, ", "seed_ratio_schedule: [{step: -1, ",
-         "local.yaml: priority_sampling.seed_ratio_schedule.0.step: found '-1'"),
-        ("local.yaml", "prices: {input: null, ", "base_url: 'http://user:PLANTED@host/v1', prices: {input: null, ",
-         "local.yaml: judge.base_url: the address contains credentials"),
         ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
     ],
-)  # fmt: skip
+)
 def test_fault_names_the_file_that_has_it(tmp_path: Path, file: str, old: str, new: str, sentence: str) -> None:
     path = own(tmp_path, "extends: local.yaml\nsteps: 50\n")
     faulty = tmp_path / file
@@ -556,18 +366,10 @@ def test_fault_names_the_file_that_has_it(tmp_path: Path, file: str, old: str, n
     assert sentence in str(caught.value)
 
 
-def test_fault_of_several_files_together_names_all_of_them(tmp_path: Path) -> None:
-    path = own(tmp_path, "extends: local.yaml\ntraining: {checkpoints: {keep_every: 24}}\n")
-    with pytest.raises(ConfigError) as caught:
-        load_config(path)
-    assert f"{path} over local.yaml over ppo_scale.yaml: training" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
         ("training.adapter.targets=[q_proj, lm_head]", r"training\.adapter\.targets: found lm_head"),
-        ("training.adapter.targets=[model.lm_head]", r"training\.adapter\.targets: found lm_head"),
         ("kl_coef=0", r"kl_coef: .*0, .*\bbeta\b"),
     ],
 )
@@ -577,15 +379,6 @@ def test_setting_that_dpo_cannot_use_is_rejected_on_loading(setting: str, senten
     with pytest.raises(ConfigError, match=sentence):
         load_config(LOCAL, [*engine, setting])
     load_config(LOCAL, ["training.engine=torch_grpo", "training.strategy=groups", setting])
-
-
-def test_batch_size_must_be_a_multiple_of_the_group_size() -> None:
-    grouped = ["training.engine=torch_grpo", "training.strategy=groups"]
-    assert load_config(LOCAL, grouped).prompts == 16
-    with pytest.raises(ConfigError, match=r"batch_size .*100.* training\.update\.group_size \(8\)"):
-        load_config(LOCAL, [*grouped, "batch_size=100"])
-    with pytest.raises(ConfigError, match=r"batch_size .*128.* training\.update\.minibatches \(129\)"):
-        load_config(LOCAL, [*grouped, "training.update.minibatches=129"])
 
 
 @pytest.mark.parametrize("name", names_of(ENGINES))

@@ -43,14 +43,6 @@ def test_ticket_is_valid_for_the_reopened_run(opened: Run, tmp_path: Path) -> No
         verify_ticket(open_run(workspace=root, config=EFFECTIVE, overrides=["lr=0.5"]))
 
 
-def test_settings_from_the_environment_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BASE_MODEL", "models/of_my_own")
-    run = recorded(tmp_path, *SETTINGS)
-    assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
-    monkeypatch.delenv("BASE_MODEL")
-    assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
-
-
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])
 def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) -> None:
     shipped = open_run(workspace=PROJECT_ROOT).config_files
@@ -66,15 +58,6 @@ def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) 
     assert path.read_text() != before
     with pytest.raises(ConfigError, match=r"config_effective\.yaml: .*configs/local\.yaml"):
         open_run(workspace=tmp_path, config=EFFECTIVE)
-
-
-def test_renamed_copy_is_an_ordinary_configuration(tmp_path: Path) -> None:
-    run = recorded(tmp_path, *SETTINGS)
-    copy = tmp_path / "mine.yaml"
-    copy.write_text((tmp_path / EFFECTIVE).read_text().replace("n: 600", "n: 601"))
-    own = open_run(config=copy, workspace=tmp_path)
-    assert (own.config.pool.n, own.config_path, own.overrides) == (601, copy.resolve(), ())
-    assert own.config_sha256 != run.config_sha256
 
 
 def test_secrets_and_outside_paths_are_not_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

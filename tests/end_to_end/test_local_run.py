@@ -18,7 +18,6 @@ import pytest
 from deployments import children
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from rc1_lib.workspace.folder import little_room
 from rc1_lib.workspace.state import state_of
 
 PROGRAM = """
@@ -59,11 +58,6 @@ def test_server_killed_during_a_run_ends_the_command_with_a_message(built: Run, 
     os.kill(server_of(process, log), signal.SIGKILL)
     assert process.wait(800) == 1, log.read_text()
     assert "ended during the run; files are written whole or not at all" in log.read_text()
-
-
-def test_only_a_nearly_full_disk_is_reported(tmp_path: Path) -> None:
-    assert little_room(tmp_path, little=0) == ""
-    assert f"free on the disk of {tmp_path}: free space" in little_room(tmp_path, little=2**80)
 
 
 def bare() -> dict[str, str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from rc1_lib.calibration.stages import evaluate_here, run_stages, stand_in_hint
+from rc1_lib.calibration.stages import evaluate_here, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.errors import TicketError
@@ -78,13 +77,6 @@ def test_public_questions_earn_a_ticket_with_the_verified_outcome_alone(real: Ru
         shadow.write_bytes(body)
 
 
-@pytest.mark.long
-def test_rubric_fails_on_public_questions_with_advice(real: Run) -> None:
-    *_, last = run_stages(real, evaluate_here)
-    assert last.gate.status is Status.FAILED
-    assert "--reward verified" in stand_in_hint(real, [last.gate])
-
-
 def test_manifest_reports_reused_and_dropped_questions(real: Run) -> None:
     manifest = read_manifest(real.workspace, real.config.pool.path)
     assert manifest is not None
@@ -92,14 +84,3 @@ def test_manifest_reports_reused_and_dropped_questions(real: Run) -> None:
     assert manifest["report"]["second_uses_of_a_question"] > 0, "300 HotpotQA rows cannot fill 270 + 110 once each"
     assert "gsm8k: solution longer than max_turns" in manifest["report"]["dropped_questions"]
     assert manifest["skipped_records"]["gsm8k"]["no calculator marks"] > 0
-
-
-def test_balancing_keeps_most_rows(real: Run) -> None:
-    balanced, pool = (Evidence(real).rows(name).height for name in ("balanced", "pool"))
-    assert balanced / pool > 0.85
-
-
-def test_real_answers_keep_their_form(real: Run) -> None:
-    rows = Evidence(real).rows("pool")
-    assert rows.filter(pl.col("task") == "strategyqa")["answer"].is_in(["yes", "no"]).all()
-    assert rows.filter(pl.col("task") == "gsm8k")["answer"].str.contains(r"^-?[\d,.]+$").all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -20,16 +19,15 @@ from prefect.client.schemas.sorting import FlowRunSort
 
 from flows.calibrate import calibrate
 from flows.preflight import preflight
-from rc1_lib.calibration.stages import REPORT, STAGES, STAND_IN
+from rc1_lib.calibration.stages import REPORT, STAGES
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.gate_list import BY_NAME, evaluate, gates_of_round
+from rc1_lib.gates.gate_list import BY_NAME, evaluate
 from rc1_lib.preflight.round_report import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json
-from tasks.reports import NIGHTLY
-from tests.cli.conftest import NARROW, call, fits, serving
+from tests.cli.conftest import NARROW, call, serving
 from tests.judge_server import Behaviour, running
 from tests.shares import share
 
@@ -42,7 +40,6 @@ QUICK = ("gates.shared.resamples=50", "calibration.boot=20")
 Only = Callable[..., None]
 NAMES = [stage.name for stage in STAGES]
 PRE_RUN_REPORT = "reports/shadow_run_pre_run_check.json"
-ROUND_2 = ("reports/preflight/round2_pass.json", "reports/preflight/round2_fail.json")
 KEY = "sk-planted-1b5c0d9e8f7a"
 
 
@@ -122,18 +119,6 @@ def test_passed_stages_adopt_weights_that_pass_their_gate(passed_calibration: En
     assert evaluate("weights", Evidence(run), 1).status is Status.PASSED
 
 
-@pytest.mark.long
-def test_calibrate_shows_every_stage_in_a_narrow_terminal(passed_calibration: Shown) -> None:
-    root, out = passed_calibration.run.workspace.root, passed_calibration.out
-    assert passed_calibration.code == 0, passed_calibration.err
-    assert fits(out, root)
-    for name in NAMES:
-        assert re.search(rf"│ {name} +│ passed", out)
-        assert f"report, {name}: {root}/reports/" in out
-    assert "calibration: 5 of 5 stages passed; weights: configs/weights.json" in out
-    assert "calibration: 1/5 shadow_baseline passed" in passed_calibration.err
-
-
 @pytest.fixture(params=share(["preflighted", "passed_calibration"], "preflighted"))
 def calibrated(request: pytest.FixtureRequest) -> Ended:
     """A passed calibration: that of a preflight, or that of the command."""
@@ -177,31 +162,6 @@ def test_failed_stage_stops_the_calibration_keeps_the_weights_and_revokes_the_ti
     assert "stage 2 of 5" in read_ticket(run)["revoked"]["reason"]
 
 
-def test_calibration_with_the_rubric_that_fails_on_custom_questions_gives_advice_once(
-    built: Run, tmp_path: Path, only_gates: Only
-) -> None:
-    only_gates("length")
-    run = copied(built, tmp_path / "workspace", f"sources.use={tmp_path}", "gates.shared.min_outcomes=1000")
-    message = str(ended(calibrate, run).message)
-    before, _, last = message.rpartition("\n")
-    assert "stage 1 of 5 failed: shadow_baseline" in before and before.endswith("shadow_run")
-    assert last == STAND_IN and STAND_IN not in before
-
-
-def test_stage_without_its_file_is_an_error_that_names_the_file(preflighted: Ended, tmp_path: Path) -> None:
-    run = copied(preflighted.run, tmp_path / "workspace", weights=False)
-    run.workspace.path(run.config.difficulty.balanced_path).unlink()
-    state = ended(calibrate, run, on_red_revoke=False)
-    assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "stage 2 of 5 failed: calibration (" in str(state.message)
-    assert "rc1_seed.balanced.jsonl: file not found" in str(state.message)
-    assert "Traceback" not in str(state.message)
-    assert stage_states(state) == {"shadow_baseline": "GatePassed", "calibration": "GateError"}
-    assert not weights_file(run).exists()
-    assert read_ticket(run)["revoked"] is None, "on_red_revoke=False keeps the ticket"
-    assert "rc1_seed.balanced.jsonl: file not found" in str(artifacts(state)["rc1-calibration-gates"].data)
-
-
 def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact(
     built: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_gates: Only
 ) -> None:
@@ -237,24 +197,6 @@ def test_preflight_without_weights_calibrates_first(preflighted: Ended) -> None:
     assert verify_ticket(run)["profile"] == "local"
 
 
-def test_round_2_writes_the_report_of_its_shadow_run(preflighted: Ended) -> None:
-    report = read_json(preflighted.run.workspace.path(PRE_RUN_REPORT))
-    assert (report["tag"], report["pass"]) == ("pre_run_check", True)
-    assert report["weights"] == read_json(weights_file(preflighted.run))["weights"]
-
-
-@pytest.mark.long
-def test_nightly_run_confirms_the_ticket_of_calibrated_weights(
-    preflighted: Ended, tmp_path: Path, only_gates: Only
-) -> None:
-    only_gates("weights", "shadow_run")
-    run = copied(preflighted.run, tmp_path / "workspace")
-    state = ended(preflight, run, rounds=[2], recheck=True, ticket=False)
-    assert state.name == "TicketConfirmed", state.message
-    assert verify_ticket(run)
-    assert read_json(run.workspace.path(NIGHTLY))["pass"] is True
-
-
 def test_shadow_run_below_its_rank_correlation_fails_round_2(
     preflighted: Ended, tmp_path: Path, only_gates: Only
 ) -> None:
@@ -276,57 +218,3 @@ def test_fresh_weights_are_not_calibrated_again(preflighted: Ended, tmp_path: Pa
     assert state.name == "RoundsPassed", state.message
     assert "shadow_baseline" not in stage_states(state)
     assert weights_file(run).read_bytes() == before
-
-
-def test_preflight_with_build_never_does_not_calibrate(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
-    only_gates("weights")
-    run = copied(preflighted.run, tmp_path / "workspace", weights=False)
-    state = ended(preflight, run, build="never", rounds=[1])
-    assert state.name == "GatesFailed"
-    assert statuses(read_json(run.workspace.path(PASSED[1])))["weights"] in ("failed", "error")
-    assert "shadow_baseline" not in stage_states(state)
-    assert not weights_file(run).exists()
-
-
-def test_edited_weights_fail_and_are_not_overwritten(preflighted: Ended, tmp_path: Path, only_gates: Only) -> None:
-    only_gates("weights")
-    run = copied(preflighted.run, tmp_path / "workspace")
-    content = read_json(weights_file(run))
-    less, more = [name for name, value in content["weights"].items() if 0.05 < value < 0.4][:2]
-    content["weights"][less] -= 0.01
-    content["weights"][more] += 0.01
-    edited = json.dumps(content).encode()
-    weights_file(run).write_bytes(edited)
-    state = ended(preflight, run, build="auto", rounds=[1])
-    assert state.name == "GatesFailed"
-    assert "weights (weights are those of the report" in str(state.message)
-    assert "shadow_baseline" not in stage_states(state)
-    assert weights_file(run).read_bytes() == edited
-    assert read_ticket(run)["revoked"] is not None
-
-
-@pytest.mark.long
-def test_failed_calibration_leaves_only_dependent_gates_and_round_2_unevaluated(
-    preflighted: Ended, tmp_path: Path, only_gates: Only
-) -> None:
-    only_gates("length", "weights", "overclar_ablation", "reward_hacking", "judge_probe")
-    run = copied(
-        preflighted.run, tmp_path / "workspace", "gates.shared.min_outcomes=1000",
-        "gates.length.min_len=300", weights=False,
-    )  # fmt: skip
-    state = ended(preflight, run, build="auto")
-    assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "calibration: stage 1 of 5 failed: shadow_baseline (" in str(state.message)
-    assert f"; round 1: 1 of {len(gates_of_round(1))} gates failed: length (" in str(state.message)
-    report = read_json(run.workspace.path(PASSED[1]))
-    judged = statuses(report)
-    assert report["pass"] is False and list(judged) == [spec.name for spec in gates_of_round(1)]
-    waiting = {name for name, status in judged.items() if status == "not judged"}
-    assert waiting == {"weights", "reward_hacking", "overclar_ablation"}
-    assert {judged["length"], judged["judge_probe"]} == {"failed", "passed"}, "the rubric is free"
-    waits = {gate["name"]: gate["waits_for"] for gate in report["gates"]}
-    assert "the calibration, whose stage 'shadow_baseline' failed" in waits["weights"]
-    assert "waits for the calibration" in str(artifacts(state)["rc1-round1-gates"].data)
-    assert not any(run.workspace.path(path).exists() for path in ROUND_2)
-    assert not weights_file(run).exists()
-    assert "stage 1 of 5" in read_ticket(run)["revoked"]["reason"]

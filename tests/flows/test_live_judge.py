@@ -21,7 +21,7 @@ from rc1_lib.errors import TicketError
 from rc1_lib.failpack import write_failpack
 from rc1_lib.judge.judge import open_store
 from rc1_lib.preflight.round_report import PASSED
-from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
+from rc1_lib.preflight.ticket import read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
 from tasks.keys import SECRET, provide_scorer_key
@@ -57,30 +57,8 @@ def verdicts(run: Run, number: int) -> dict[str, dict[str, Any]]:
     return {gate["name"]: gate for gate in read_json(run.workspace.path(PASSED[number]))["gates"]}
 
 
-STRICTER = (Behaviour(api_key=KEY, shift=-0.1), "nightly: 1 of 1 gates failed: judge_drift (answered: medians moved by")
-OTHERS = (
-    (
-        Behaviour(api_key=KEY, model="rc1-test-double-2"),
-        "judge_drift (model versions rc1-test-double-2, wanted rc1-test-d",
-    ),
-    (Behaviour(api_key="the-key-of-the-day-after"), "judge_probe ("),
-)
-
-
-@pytest.mark.parametrize(
-    "nights",
-    [
-        pytest.param((STRICTER,), id="stricter"),
-        pytest.param(OTHERS[:1], id="another version", marks=pytest.mark.long),
-        pytest.param(OTHERS[1:], id="another key", marks=pytest.mark.long),
-    ],
-)
 def test_both_rounds_call_the_judge_and_a_changed_judge_revokes_the_ticket(
-    fresh_copy: Callable[..., Run],
-    run_flow: Start,
-    server: JudgeServer,
-    only_gates: Only,
-    nights: tuple[tuple[Behaviour, str], ...],
+    fresh_copy: Callable[..., Run], run_flow: Start, server: JudgeServer, only_gates: Only
 ) -> None:
     only_gates(*JUDGES, "judge_drift")
     run = fresh_copy(*live(server, "judge.baseline.n=30"))
@@ -96,18 +74,14 @@ def test_both_rounds_call_the_judge_and_a_changed_judge_revokes_the_ticket(
     with open_store(run) as store:
         assert len(store.log()) == probed
 
-    ticket = run.workspace.path(TICKET)
-    issued = ticket.read_bytes()
-    for behaviour, cause in nights:
-        ticket.write_bytes(issued)
-        server.behaviour, answered = behaviour, server.stats().answered
-        state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
-        assert (state.is_failed(), state.name) == (True, "GatesFailed")
-        assert cause in str(state.message) and cause in read_ticket(run)["revoked"]["reason"], state.message
-        with pytest.raises(TicketError, match=re.escape(cause)):
-            verify_ticket(run)
-        asked = 0.5 * probed + 30 * run.config.judge.samples if behaviour.api_key == KEY else 0
-        assert server.stats().answered - answered == asked, "calls were made, but none after a failed gate"
+    server.behaviour, answered = Behaviour(api_key=KEY, shift=-0.1), server.stats().answered
+    state = run_flow(run, rounds=[1], refresh=True, recheck=True, ticket=False)
+    assert (state.is_failed(), state.name) == (True, "GatesFailed")
+    cause = "nightly: 1 of 1 gates failed: judge_drift (answered: medians moved by"
+    assert cause in str(state.message) and cause in read_ticket(run)["revoked"]["reason"], state.message
+    with pytest.raises(TicketError, match=re.escape(cause)):
+        verify_ticket(run)
+    assert server.stats().answered - answered == 0.5 * probed + 30 * run.config.judge.samples
 
 
 def test_unattended_flow_rejects_judge_costs_above_the_limit(
@@ -129,8 +103,6 @@ def test_unattended_flow_rejects_judge_costs_above_the_limit(
     ("behaviour", "failed"),
     [
         (Behaviour(constant_reply=True, api_key=KEY), {"judge_probe", "anti_simulation"}),
-        pytest.param(Behaviour(request_ids="same", api_key=KEY), {"anti_simulation"}, marks=pytest.mark.long),
-        pytest.param(Behaviour(usage=False, api_key=KEY), {"judge_probe", "anti_simulation"}, marks=pytest.mark.long),
         (Behaviour(noise_sd=0.4, api_key=KEY), {"judge_stability"}),
     ],
 )

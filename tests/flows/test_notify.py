@@ -19,7 +19,6 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL
 from pydantic import SecretStr
 
 from deployments.notify import BLOCK, NAME, notify_on_failure
-from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 
 SECRET = "/services/T0NOBODY/x7Qp2kVb91"
@@ -101,10 +100,3 @@ def test_manual_webhook_block_is_used_and_without_one_there_is_no_automation(rec
         Webhook(url=SecretStr(receiver.address)).save(BLOCK)
         assert notify_on_failure()
     Webhook.delete(BLOCK)
-
-
-@pytest.mark.parametrize("address", ["hooks.example.org/T0/abc", "file:///T0/abc", "https:///T0/abc"])
-def test_invalid_webhook_address_is_rejected_and_not_repeated(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"^RC1_WEBHOOK_SECRET_URL: ") as caught:
-        notify_on_failure(address)
-    assert "abc" not in str(caught.value)

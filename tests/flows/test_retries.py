@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from prefect import State, task
 
 from rc1_lib.errors import RC1Error, SourceError
-from rc1_lib.run import Run
 from tasks.data import balanced, metrics, seed
 from tasks.endings import RETRIES, outcome, refusable, retry_when_transient
 from tasks.gates import gate
@@ -42,11 +40,6 @@ def test_transient_fault_is_retried(fault: Exception) -> None:
     assert (made, state.is_completed()) == (2, True)
 
 
-def test_transient_fault_that_persists_fails_after_the_last_retry() -> None:
-    made, state = attempts([OSError(errno.EIO, "input/output error")] * 3)
-    assert (made, state.is_failed()) == (1 + RETRIES, True)
-
-
 @pytest.mark.parametrize(
     "fault", [OSError(errno.ENOSPC, "disk full"), FileNotFoundError(errno.ENOENT, "gone"), ZeroDivisionError("a bug")]
 )
@@ -60,13 +53,6 @@ def test_rejection_is_not_retried_and_keeps_its_message() -> None:
     assert (made, state.name, state.message) == (1, "Refused", "data/gsm8k: there is no such folder")
     with pytest.raises(RC1Error, match=r"^data/gsm8k: "):
         outcome(state)
-
-
-def test_failed_gate_is_not_retried(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy("gates.resources.min_free_gb=1000000000")
-    state = gate(run, "resources", 1, return_state=True)
-    assert (state.name, state.is_failed()) == ("GateFailed", True)
-    assert retry_when_transient(gate, None, state) is False  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("step", [gate, seed, metrics, balanced])

@@ -20,14 +20,12 @@ from prefect.exceptions import Pause
 from prefect.flow_engine import run_flow as run_as_a_worker_does
 from prefect.settings import PREFECT_API_URL
 
-from flows.scale_up import _sentence, scale_up
+from flows.scale_up import scale_up
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.nights import NIGHTS, Night, NightOutcome
 from rc1_lib.preflight.ticket import TICKET
-from rc1_lib.records import Check, GateResult
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.scale_up.conditions import check_grown
-from rc1_lib.scale_up.looks import AFTER, Look
 from rc1_lib.scale_up.report import REPORT
 from rc1_lib.scale_up.sizes import rows_artifact, sized
 from rc1_lib.workspace.artifacts import read_json
@@ -180,15 +178,6 @@ def test_scale_up_waits_for_approval_between_sizes(approved: bool, ending: str, 
     assert isinstance(state, State) and state.name == ending, state
     if not approved:
         assert state.message == "a reader did not approve growth beyond 600 rows: as I see it"
-
-
-@pytest.mark.parametrize("sizes", ["[30000]", "[1000, 30000]"])
-def test_scale_up_without_a_smaller_size_reports_it(sizes: str, tmp_path: Path) -> None:
-    run = open_run(profile="local", workspace=tmp_path, overrides=(f"scale_up.sizes={sizes}",))
-    passed = tuple(GateResult(name, checks=(Check("any", 1, "<=", 1, True),)) for name in AFTER)
-    message = _sentence(run, [Look(30000, False, passed)])
-    assert message.startswith("30,000 of 30,000 rows reached, every gate passed at 30,000")
-    assert message.endswith("has no smaller size, so none was checked") is (sizes == "[30000]")
 
 
 def test_run_that_cannot_wait_for_approval_is_rejected_before_anything_is_written(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import pickle
-from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import pytest
 from prefect import State, Task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import StateType
-from prefect.results import ResultRecord, ResultRecordMetadata, ResultStore
-from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
+from prefect.results import ResultRecord, ResultRecordMetadata
 
 import flows.preflight
 import tasks.calibrate
@@ -32,14 +30,9 @@ from deployments.access import Access
 from deployments.local_run import FAULT
 from deployments.server import settings
 from flows.failures import _fault
-from rc1_lib.run import Run
 from rc1_lib.workspace.state import make_state
-from tasks.gates import gate
 from tests.forks import another_interpreter
-from tests.once import copied
 from tests.shares import share
-
-from .trainings import Ended, cached, checkpoint_hashes, start
 
 _MODULES = (
     tasks.calibrate, tasks.control, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,
@@ -88,44 +81,6 @@ def test_state_of_a_server_that_names_a_pickle_is_not_loaded(tmp_path: Path, mon
     with suppress(Exception):
         state.result(raise_on_failure=False)
     assert ran.exists(), "Prefect's own way would have loaded it"
-
-
-def test_records_planted_under_every_requested_key_are_not_read(
-    done: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    storage, looked = Path(PREFECT_LOCAL_STORAGE_PATH.value()), ResultStore.exists
-
-    def plant(store: ResultStore, key: str) -> bool:
-        (storage / key).write_bytes(planted(tmp_path / "ran"))
-        return looked(store, key)
-
-    monkeypatch.setattr(ResultStore, "exists", plant)
-    run = copied(done.run, tmp_path / "workspace")
-    assert start(run).name == "PolicyTrained"
-    assert (cached(run), checkpoint_hashes(run)) == (2, checkpoint_hashes(done.run))
-    assert gate(run, "mix", 1, return_state=True).name == "GatePassed"
-    assert not (tmp_path / "ran").exists()
-
-
-def test_gate_stores_no_verdict(fresh_copy: Callable[..., Run]) -> None:
-    run, storage = fresh_copy(), Path(PREFECT_LOCAL_STORAGE_PATH.value())
-    before = sorted(storage.rglob("*"))
-    assert [gate(run, "mix", 1, return_state=True).name for _ in range(2)] == ["GatePassed"] * 2
-    assert sorted(storage.rglob("*")) == before
-
-
-def test_failed_gate_fails_again(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy("gates.length.max_len=65")
-    first, second = (gate(run, "length", 1, return_state=True) for _ in range(2))
-    assert [first.name, second.name] == ["GateFailed", "GateFailed"]
-    assert second.is_failed() and "wanted <= 65" in str(second.message)
-
-
-def test_gate_without_its_file_is_an_error(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy()
-    assert gate(run, "mix", 1, return_state=True).name == "GatePassed"
-    run.workspace.path(run.config.pool.path).unlink()
-    assert gate(run, "mix", 1, return_state=True).name == "GateError"
 
 
 @pytest.mark.parametrize("own", share([True, False], True), ids=["started by RC1", "started by Prefect"])

@@ -7,7 +7,6 @@ import json
 import shlex
 import signal
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,10 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.exceptions import PrefectHTTPStatusError
-from prefect.settings import PREFECT_API_URL
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from deployments import serve
-from deployments.crashed_runs import NAME, watch_heartbeats
 from deployments.register import check_served_here, create_pool, join_pool, register
-from deployments.server import joined_server
-from flows.preflight import preflight
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
@@ -44,7 +39,7 @@ def test_server_accepts_the_pool_template_and_validates_deployments_with_it(kind
             client.create_deployment(flow_id, **asked, job_variables={"labels": "team=a"})
 
 
-@pytest.mark.parametrize("named", [{"command": "touch x"}, {"env": {"PYTHONPATH": "x"}}, {"working_dir": "/tmp"}])
+@pytest.mark.parametrize("named", [{"command": "touch x"}, {"env": {"PYTHONPATH": "x"}}])
 def test_run_cannot_name_its_command_environment_or_folder(tmp_path: Path, named: dict[str, Any]) -> None:
     create_pool(POOL)
     register(tmp_path, POOL)
@@ -73,56 +68,12 @@ def test_joining_an_existing_pool_keeps_its_limit_but_not_prefects_template() ->
         assert client.read_work_pool(POOL).concurrency_limit == 1
 
 
-def test_joining_a_missing_pool_creates_it_with_limit_1() -> None:
-    join_pool(f"{POOL}-new")
-    with get_client(sync_client=True) as client:
-        assert client.read_work_pool(f"{POOL}-new").concurrency_limit == 1
-
-
-def test_pool_of_another_worker_type_is_rejected() -> None:
-    with get_client(sync_client=True) as client:
-        client.create_work_pool(WorkPoolCreate(name=f"{POOL}-other", type="docker"), overwrite=True)
-    with pytest.raises(RC1Error, match=r"rc1-team-other .*docker.*process"):
-        join_pool(f"{POOL}-other")
-
-
 def test_server_of_another_workspace_is_rejected(tmp_path: Path) -> None:
     create_pool(POOL)
     register(tmp_path / "first", POOL)
     check_served_here(tmp_path / "first")
     with pytest.raises(RC1Error, match=r"rc1/preflight .*first"):
         check_served_here(tmp_path / "second")
-
-
-def test_server_schedules_nightly_runs(tmp_path: Path) -> None:
-    create_pool(POOL)
-    register(tmp_path, POOL)
-    with get_client(sync_client=True) as client:
-        nightly = client.read_deployment_by_name("rc1/nightly").id
-        # client.request retries when a busy server rejects the request.
-        client.request("POST", "/deployments/{id}/schedule", path_params={"id": nightly}, json={"max_runs": 2})
-        planned = [
-            run.expected_start_time
-            for run in client.read_flow_runs(limit=200)
-            if run.deployment_id == nightly and run.auto_scheduled
-        ]
-    assert len(planned) >= 2
-    assert {(when.hour, when.minute, when.utcoffset()) for when in planned if when} == {(3, 0, timedelta(0))}
-
-
-def test_heartbeat_watch_ignores_runs_of_other_flows() -> None:
-    watch_heartbeats()
-    with get_client(sync_client=True) as client:
-        (watch,) = client.read_automations_by_name(NAME)
-    related = watch.trigger.match_related  # type: ignore[union-attr]
-    assert dict(related.items()) == {
-        "prefect.resource.role": ["flow"], "prefect.resource.name": [preflight.name]
-    }  # fmt: skip
-
-
-def test_server_is_joined_by_its_base_or_api_address() -> None:
-    api = str(PREFECT_API_URL.value())
-    assert joined_server(api) == joined_server(f"{api}/") == joined_server(api.removesuffix("/api"))
 
 
 @pytest.mark.parametrize(

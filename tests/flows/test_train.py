@@ -12,13 +12,12 @@ from prefect.artifacts import Artifact
 
 import tasks.evaluation
 import tasks.prepared
-from flows.train import spans
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.carried_ticket import carried, why_outdated
-from rc1_lib.preflight.ticket import read_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket import read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint
@@ -31,23 +30,6 @@ from tests.ticketed import ticketed
 
 from .shown import artifacts
 from .trainings import LAST, RUN, Ended, alter, cached, checkpoint_hashes, logged, start
-
-
-@pytest.mark.parametrize(
-    ("begun", "steps", "size", "found"),
-    [
-        (0, 5, 2, [(1, 2), (3, 4), (5, 5)]),
-        (0, 4, 4, [(1, 4)]),
-        (0, 3, 10, [(1, 3)]),
-        (3, 8, 2, [(4, 4), (5, 6), (7, 8)]),
-        (4, 8, 2, [(5, 6), (7, 8)]),
-        (8, 8, 2, []),
-    ],
-)
-def test_segments_end_on_multiples_of_their_size(
-    begun: int, steps: int, size: int, found: list[tuple[int, int]]
-) -> None:
-    assert spans(begun, steps, size) == found
 
 
 def test_training_is_rejected_when_the_initial_policy_cannot_learn(
@@ -76,22 +58,10 @@ def test_collapsed_rewards_end_training_with_a_checkpoint_also_after_a_restart(
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
 
 
-def test_revoked_ticket_prevents_training(opened: Run, tmp_path: Path) -> None:
-    run = copied(opened, tmp_path / "workspace")
-    revoke_ticket(run, "a test")
-    state = start(run)
-    assert (state.is_failed(), state.name) == (True, "Refused")
-    assert "the ticket is not valid: it was revoked" in str(state.message)
-    assert not run.workspace.path("checkpoints").exists()
-
-
-@pytest.mark.parametrize("kind", [None, "constant"])
-def test_training_is_rejected_when_another_run_holds_the_workspace(
-    opened: Run, tmp_path: Path, kind: str | None
-) -> None:
+def test_training_is_rejected_when_another_run_holds_the_workspace(opened: Run, tmp_path: Path) -> None:
     run = copied(opened, tmp_path / "workspace")
     with holding(run.workspace, "a preflight"):
-        state = start(run, control=kind, evaluate=kind is not None)
+        state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
     assert f"a preflight (process {os.getpid()}, since 2" in str(state.message)
     assert not run.workspace.path("checkpoints").exists()
@@ -103,14 +73,6 @@ def test_one_altered_byte_of_the_pool_prevents_training(opened: Run, tmp_path: P
     state = start(run)
     assert state.name == "Refused"
     assert f"{run.config.seed_pool} has changed" in str(state.message)
-    assert not run.workspace.path("checkpoints").exists()
-
-
-def test_ticket_of_another_profile_prevents_training(opened: Run, tmp_path: Path) -> None:
-    run = copied(opened, tmp_path / "workspace")
-    state = start(run, profile="prod", overrides=[])
-    assert state.name == "Refused"
-    assert "it was issued for profile 'local', not for 'prod'" in str(state.message)
     assert not run.workspace.path("checkpoints").exists()
 
 

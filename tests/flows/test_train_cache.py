@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.manifest import write_manifest
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import read_json, write_json
@@ -17,7 +16,7 @@ from tasks.train import segment_key
 from tests.once import copied
 from tests.shares import share
 
-from .trainings import LAST, RUN, Ended, alter, cached, checkpoint_hashes, logged, start
+from .trainings import LAST, RUN, Ended, cached, checkpoint_hashes, logged, start
 
 
 @pytest.mark.parametrize(
@@ -49,17 +48,6 @@ def test_cached_segment_is_retrained_when_its_checkpoint_is_missing(done: Ended,
     assert sorted(path.name for path in run.workspace.path("checkpoints").iterdir()) == ["rc1"]
 
 
-@pytest.mark.parametrize("altered", share(["step_00002", "step_00004"], "step_00002"))
-def test_cached_segment_is_retrained_when_its_checkpoint_was_altered(done: Ended, tmp_path: Path, altered: str) -> None:
-    run = copied(done.run, tmp_path / "workspace")
-    alter(run.workspace.path(f"{RUN}/{altered}/adapter.safetensors"))
-    assert start(run).name == "PolicyTrained"
-    assert cached(run) == 1
-    assert start(run).name == "PolicyTrained"
-    assert cached(run) == 2, "the retrained checkpoint is whole"
-    assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
-
-
 def test_segment_is_not_retrained_when_retention_removed_its_checkpoint(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     run.workspace.path("reports/train.json").unlink()  # retention keeps checkpoints that a report names
@@ -86,42 +74,6 @@ def test_segments_with_damaged_records_are_retrained(done: Ended, tmp_path: Path
     assert (cached(run), checkpoint_hashes(run)) == (0, checkpoint_hashes(done.run))
 
 
-def test_segment_record_of_another_checkpoint_is_ignored(done: Ended, tmp_path: Path) -> None:
-    run = copied(done.run, tmp_path / "workspace")
-    first, second = records(run)
-    write_json(second, {**read_json(second), "checkpoint": f"{RUN}/step_00002", "sha256": read_json(first)["sha256"]})
-    assert start(run).name == "PolicyTrained"
-    assert (cached(run), checkpoint_hashes(run)) == (1, checkpoint_hashes(done.run))
-
-
-def test_segment_record_that_ends_the_run_early_is_ignored(done: Ended, tmp_path: Path) -> None:
-    run = copied(done.run, tmp_path / "workspace")
-    first, _ = records(run)
-    write_json(first, {**read_json(first), "last": 1})
-    assert start(run).name == "PolicyTrained"
-    assert (cached(run), checkpoint_hashes(run)) == (1, checkpoint_hashes(done.run))
-
-
-@pytest.mark.long
-def test_checkpoint_forged_with_manifest_and_segment_record_is_retrained(done: Ended, tmp_path: Path) -> None:
-    run = copied(done.run, tmp_path / "workspace")
-    alter(run.workspace.path(f"{LAST}/nested.pt"))
-    write_manifest(run.workspace.path(LAST), 4)
-    _, second = records(run)
-    write_json(second, {**read_json(second), "sha256": checkpoint_hashes(run)["step_00004"]})
-    assert start(run).name == "PolicyTrained"
-    assert (cached(run), checkpoint_hashes(run)) == (1, checkpoint_hashes(done.run))
-
-
-@pytest.mark.long
-def test_another_seed_has_its_own_run(done: Ended, tmp_path: Path) -> None:
-    run = copied(done.run, tmp_path / "workspace")
-    assert start(run, seeds=[20250821]).name == "PolicyTrained"
-    assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
-    other = checkpoint_hashes(run, f"{RUN}-20250821")
-    assert list(other) == ["step_00002", "step_00004"] and other["step_00004"] != checkpoint_hashes(run)["step_00004"]
-
-
 def test_training_resumes_from_a_given_checkpoint(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
     shutil.rmtree(run.workspace.path(LAST))
@@ -130,15 +82,6 @@ def test_training_resumes_from_a_given_checkpoint(done: Ended, tmp_path: Path) -
     assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
     (one,) = read_json(run.workspace.path("reports/train.json"))["runs"]
     assert [(part["first"], part["last"]) for part in one["segments"]] == [(2, 2), (3, 4)]
-
-
-def test_training_resumes_from_a_checkpoint_outside_the_workspace(done: Ended, opened: Run, tmp_path: Path) -> None:
-    run = copied(opened, tmp_path / "workspace")
-    elsewhere = tmp_path / "usb" / "step_00002"
-    shutil.copytree(done.run.workspace.path(f"{RUN}/step_00002"), elsewhere)
-    state = start(run, resume_from=str(elsewhere))
-    assert state.name == "PolicyTrained", state.message
-    assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
 
 
 def test_run_with_other_code_is_rejected_unless_it_starts_over(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.config.curriculum import Cap, ShadowLook
+from rc1_lib.config.curriculum import Cap
 from rc1_lib.errors import RC1Error
 from rc1_lib.forecast.bill import Bill, Pilot, cap_reached, evaluation_bill, run_pilot, training_bill
 from rc1_lib.run import Run
@@ -33,14 +33,6 @@ def test_step_is_multiplied_by_all_steps_and_seeds(opened: Run) -> None:
     assert training_bill(run, STEADY, 3).hours == 30.0
 
 
-def test_intermediate_shadow_rollouts_are_billed(opened: Run) -> None:
-    run = with_steps(opened, steps=1000, batch_size=8)
-    training = run.config.training.model_copy(update={"eval_shadow": ShadowLook(every_steps=300, prompts=6)})
-    evaluating = replace(run, config=run.config.model_copy(update={"training": training}))
-    extra = training_bill(evaluating, STEADY, 1).hours - training_bill(run, STEADY, 1).hours
-    assert extra == pytest.approx(4 * 6 * 18 / 8 / 3600), "after steps 300, 600, 900 and 1000"
-
-
 def test_evaluation_bill_counts_every_played_episode(opened: Run) -> None:
     run = with_steps(opened, batch_size=8)
     held = run.config.training.held_out
@@ -54,7 +46,6 @@ def test_evaluation_bill_counts_every_played_episode(opened: Run) -> None:
     ("cap", "said"),
     [
         (Cap(hours=None, usd=None), []),
-        (Cap(hours=11, usd=6), []),
         (Cap(hours=5, usd=None), ["training.cap.hours is 5: a seed's run will pause at about step 50 of 100"]),
         (Cap(hours=None, usd=4), ["training.cap.usd is 4: a seed's run will pause at about step 80 of 100"]),
     ],

@@ -24,12 +24,10 @@ from rc1_lib.forecast.judge_cost import (
     preflight_stages,
     shadow_and_takes,
     tokens_of,
-    training_stages,
 )
 from rc1_lib.gates import judge_probe
 from rc1_lib.judge.budget import prices_of
 from rc1_lib.run import Run, open_run
-from tests.conftest import SMALL
 from tests.judge.bench import overrides
 from tests.judge_server import Behaviour, running
 
@@ -66,25 +64,6 @@ def test_estimate_matches_the_bill_of_the_server(fresh_copy: Callable[..., Run])
         assert measured.usd == pytest.approx(paid, rel=0.05)
 
 
-def test_estimate_before_the_data_is_built_matches_the_built_data(built: Run, tmp_path: Path) -> None:
-    settings = (*SMALL, *overrides("http://127.0.0.1:9/v1"), *FEW)
-    runs = [open_run(profile="local", workspace=at, overrides=settings) for at in (built.workspace.root, tmp_path)]
-    after, before = (preflight_stages(run, shadow_and_takes(run)) for run in runs)
-    assert list(tmp_path.iterdir()) == [], "the estimate writes nothing"
-    assert [one for one in after if one.name != "calibration"] == [one for one in before if one.name != "calibration"]
-    assert (after[1].name, after[1].calls) == (before[1].name, before[1].calls) == ("calibration", 80)
-    assert before[1].bytes_in == pytest.approx(after[1].bytes_in, rel=0.1)
-
-
-def test_training_bill_counts_every_episode_and_baseline_check(opened: Run) -> None:
-    run = replace(opened, config=opened.config.model_copy(update={"steps": 10, "batch_size": 8}))
-    takes, judge = shadow_and_takes(run)[1], run.config.judge
-    training, evaluation = training_stages(run, takes, 3, evaluate=True)
-    segments = -(-10 // run.config.training.segment_steps)
-    assert training.calls == 3 * judge.samples * (80 + segments * judge.baseline.n)
-    assert evaluation.calls > 0 and training_stages(run, takes, 3, evaluate=False) == [training]
-
-
 def test_missing_price_is_reported_and_not_zero(tmp_path: Path) -> None:
     def run_of(*settings: str) -> Run:
         return open_run(profile="local", workspace=tmp_path, overrides=("judge.provider=openai", *settings))
@@ -100,9 +79,7 @@ def test_missing_price_is_reported_and_not_zero(tmp_path: Path) -> None:
     assert cost_of(stages, tokens, Prices(input=0, output=0)).usd == 0
 
 
-@pytest.mark.parametrize(
-    ("calls", "most", "asks"), [(20_001, 20_000, True), (20_000, 20_000, False), (10**7, None, False)]
-)
+@pytest.mark.parametrize(("calls", "most", "asks"), [(20_001, 20_000, True), (20_000, 20_000, False)])
 def test_training_at_an_unknown_price_needs_agreement_above_the_call_budget(
     calls: int, most: int | None, asks: bool, tmp_path: Path
 ) -> None:

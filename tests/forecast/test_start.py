@@ -73,13 +73,6 @@ def test_too_small_rollout_len_is_reported_with_the_value_to_set(tiny: Tiny, poo
     assert failed(prepared) == {"turns cut, share", "tokens of 95% of the turns that end"}
 
 
-def test_unclosed_thinking_is_reported(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*START, SURE, "rollout_len=8")
-    base_that_says(run, f"<think>{LONG}", pool)
-    error = start_error(prepare(run))
-    assert "<think>" in error and "(training.rollout." in error
-
-
 def test_base_that_is_always_malformed_fails(tiny: Tiny, pool: Rows) -> None:
     run = tiny(*START, SURE)
     base_that_says(run, MALFORMED, pool)
@@ -105,14 +98,6 @@ def test_base_that_solves_all_or_nothing_fails(tiny: Tiny, pool: Rows, answer: s
     assert failed(prepared) == {
         check, "share without a difference between takes", "share that all takes solve, or none",
     }  # fmt: skip
-
-
-def test_equal_rewards_are_reported_if_success_is_not_checked(tiny: Tiny, pool: Rows) -> None:
-    run = tiny(*START, *OPEN, SURE, "gates.learnability.max_flat=0.9")
-    base_that_says(run, SAYS_YES, pool)
-    prepared = prepare(run)
-    assert "0.9 (gates.learnability.max_flat)" in start_error(prepared)
-    assert failed(prepared) == {"share without a difference between takes"}
 
 
 def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny) -> None:

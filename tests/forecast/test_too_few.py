@@ -15,12 +15,6 @@ from rc1_lib.training.ppo_run import prepare
 Tiny = Callable[..., Run]
 
 
-def test_trainable_pool_has_no_shortage(tiny: Tiny) -> None:
-    run = tiny("gates.evaluation.min_prompts=1")
-    assert prepare(run).selection.held_out
-    assert shortages(run) == ("", "")
-
-
 def test_reported_shortage_matches_the_error_of_training(tiny: Tiny) -> None:
     run = tiny()
     metrics = run.workspace.path(run.config.difficulty.metrics_path)

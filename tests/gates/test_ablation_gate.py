@@ -12,7 +12,7 @@ from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.run import published_config
-from tests.gates.verdicts import advice, failed, value
+from tests.gates.verdicts import failed, value
 
 THRESHOLDS = AblationGate(
     min_prompts=10,
@@ -78,26 +78,11 @@ def test_zero_penalty_fails_in_the_rate_drop() -> None:
     result = judged(dialogues(alpha=0.0))
     assert failed(result) == {RATE}
     assert (value(result, RATE), value(result, TURNS), value(result, SUCCESS)) == (0.0, 0.0, 0.0)
-    assert "raise overclar.alpha" in advice(result, RATE)
-    assert "0 of the 100 prompts" in advice(result, RATE)
 
 
 def test_a_judge_that_rewards_questions_more_than_the_penalty_fails_in_the_rate_drop() -> None:
     result = judged(dialogues(lead=0.15))
     assert failed(result) == {RATE}
-    assert "criteria that reward needless questions" in advice(result, RATE)
-
-
-def test_no_needless_questions_without_the_penalty_fails_in_the_rate_drop() -> None:
-    result = judged(dialogues(lead=-0.15))
-    assert failed(result) == {RATE}
-    assert "nothing to lower" in advice(result, RATE)
-
-
-def test_a_huge_penalty_leaves_needed_questions_alone() -> None:
-    result = judged(dialogues(alpha=100.0))
-    assert failed(result) == set()
-    assert value(result, "rate of asking where needed with") == 1.0
 
 
 @pytest.mark.parametrize(("fails", "expected"), [(1, set()), (2, {SUCCESS})])
@@ -128,18 +113,6 @@ def test_missing_scores_for_half_of_the_prompts_fail_in_the_coverage() -> None:
     assert value(result, "coverage") == 0.5
     assert value(result, "unscored dialogues") == 120
     assert value(result, "prompts without any scored dialogue, left out") == 60
-
-
-def test_one_missing_score_per_prompt_leaves_no_choice_and_fails() -> None:
-    frame = dialogues().with_columns(main=pl.when(pl.col("clarifications") > 0).then("main"))
-    result = judged(frame)
-    assert failed(result) == {"coverage", PROMPTS, RATE}
-    assert value(result, PROMPTS) == 0
-
-
-def test_missing_scores_everywhere_fail_every_check() -> None:
-    result = judged(dialogues().with_columns(main=pl.lit(None, pl.Float64)))
-    assert failed(result) == {"coverage", PROMPTS, RATE, TURNS, SUCCESS}
 
 
 @pytest.mark.parametrize(("plain", "expected"), [(9, {PROMPTS}), (10, set())])

@@ -11,12 +11,10 @@ import pytest
 from rc1_lib.answer_rules.check import Rule
 from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.answer_rule import answer_rule_gate, pool_golds
-from rc1_lib.gates.gate_list import BY_NAME
+from rc1_lib.gates.answer_rule import answer_rule_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.task_specs import gsm8k, registered, task_spec
 from tests.answer_rules import plain_rules as rules
-from tests.conftest import Verdicts
 from tests.gates.verdicts import failed
 
 SOUND: Mapping[str, Rule] = {
@@ -105,10 +103,6 @@ def test_few_gold_answers_leave_shares_undecided_except_for_yes_or_no_answers(
     assert [check.name for check in enough.checks if check.undecided] == []
 
 
-def test_a_faulty_rule_of_one_task_does_not_affect_other_tasks(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
-    assert failed(judged(rows, thresholds, strategyqa=rules.no_chinese)) == {f"{REFUSED}[strategyqa]"}
-
-
 def test_identical_gold_answers_fail(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
     alike = rows.filter(pl.col("task") == "hotpotqa").with_columns(answer=pl.lit("Paris"), aliases=pl.lit([]))
     assert failed(judged(alike, thresholds)) == {"different golds[hotpotqa]"}
@@ -122,21 +116,6 @@ def test_an_empty_pool_fails(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> 
     assert failed(judged(rows.head(0), thresholds)) == {"tasks with gold answers"}
 
 
-def test_each_gold_answer_has_question_and_longest_page_of_its_row(rows: pl.DataFrame) -> None:
-    by_id = {row["id"]: row for row in rows.iter_rows(named=True)}
-    for sample in pool_golds(rows, 40).values():
-        for gold in sample.golds:
-            row = by_id[gold.id]
-            assert (gold.answer, gold.question) == (row["answer"], row["question"])
-            assert len(gold.page) == max(len(page["text"]) for page in row["passages"])
-
-
-def test_rows_without_pages_skip_only_the_page_checks(rows: pl.DataFrame, thresholds: AnswerRuleGate) -> None:
-    result = judged(rows.with_columns(passages=pl.lit(None, rows.schema["passages"])), thresholds)
-    assert result.failures == ()
-    assert not any(check.name.startswith("longest pages") for check in result.checks)
-
-
 def test_the_rule_of_a_custom_task_is_checked(evidence: Evidence, rows: pl.DataFrame) -> None:
     custom = replace(gsm8k.SPEC, name="own_sums", is_right=rules.first_number)
     numbers = rows.filter(pl.col("task") == "gsm8k").with_columns(task=pl.lit("own_sums"))
@@ -144,10 +123,3 @@ def test_the_rule_of_a_custom_task_is_checked(evidence: Evidence, rows: pl.DataF
         thresholds = evidence.run.config.gates.answer_rule
         result = answer_rule_gate(numbers, lambda task: task_spec(task).is_right, thresholds, 0.95)
     assert f"{PAID}[own_sums]" in failed(result)
-
-
-def test_the_gate_is_in_both_rounds_and_reads_only_the_pool(evidence: Evidence, verdicts: Verdicts) -> None:
-    spec = BY_NAME["answer_rule"]
-    assert (spec.rounds, spec.reads, spec.reads_world) == ((1, 2), ("pool",), False)
-    (result,) = (one for one in verdicts[1] if one.name == "answer_rule")
-    assert result.error == "" and set(result.evidence) == {evidence.label("pool")}

@@ -15,7 +15,7 @@ from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThre
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.reward.comparison import Comparison
-from rc1_lib.reward.intervals import Interval, interval_in_words
+from rc1_lib.reward.intervals import Interval
 from rc1_lib.reward.top_ties import Border, TopTies
 from tests.gates.verdicts import failed, value
 
@@ -114,12 +114,9 @@ def test_each_figure_of_the_shadow_run_fails_alone(name: str, value: float) -> N
     [
         (0.95, 0.95, -5.0, False),
         (0.95, 0.95, just_below(-5.0), True),
-        (0.95, 0.95, NAN, True),
         (0.95, just_below(0.95), just_below(10.0), True),
-        (0.95, just_below(0.95), 10.0, False),
         (0.95, NAN, just_below(10.0), True),
         (just_below(0.95), 0.95, just_below(10.0), True),
-        (NAN, 0.95, just_below(10.0), True),
     ],
 )
 def test_shadow_run_requires_no_gain_if_both_scores_order_nearly_every_pair(
@@ -129,70 +126,6 @@ def test_shadow_run_requires_no_gain_if_both_scores_order_nearly_every_pair(
     found = replace(found, figures={**found.figures, "auc_new": interval(0.99, low, 1.0)})
     result = shadow_run_gate(found, 0.98, SHADOW, SHARED)
     assert failed(result) == ({"corr_improve_pct"} if fails else set())
-    shown = value(result, "new reward puts solved above unsolved, share of pairs")
-    needs_no_gain = old >= 0.95 and low >= 0.95
-    assert (
-        "no gain is required, and a loss of up to 5 % is accepted" if needs_no_gain else "a gain of 10 % is required"
-    ) in shown
-
-
-def test_a_low_top_overlap_fails_and_the_advice_reports_ties() -> None:
-    tied = TopTies(24.5, Border(60, 20), Border(0, 0), 0.3, 0.9)
-    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, top=tied), 0.98, SHADOW, SHARED).failures
-    assert "(old score: 60 tie for 20 of the 24.5 places" in check.advice
-    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}, near_top=tied), 0.98, SHADOW, SHARED).failures
-    assert "less than a hundredth" in check.advice
-    (check,) = shadow_run_gate(comparison({"top10_overlap": 0.49}), 0.98, SHADOW, SHARED).failures
-    assert "the top dialogues have changed" in check.advice
-    (check,) = shadow_run_gate(
-        comparison({"top10_overlap": 0.49, "auc_old": 0.95, "auc_new": 1.05}), 0.98, SHADOW, SHARED
-    ).failures
-    assert "raise calibration.l2" in check.advice
-    shown = {check.name: check.value for check in shadow_run_gate(comparison(top=tied), 0.98, SHADOW, SHARED).checks}
-    assert shown["ties make the top tenth arbitrary"] is True
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "without_penalty"),
-    [("spearman", 0.6, 0.75), ("top10_overlap", 0.6, 0.70), ("corr_improve_pct", -20.0, 10.0)],
-)
-def test_advice_names_the_penalty_if_the_figure_passes_without_it(
-    name: str, value: float, without_penalty: float
-) -> None:
-    (check,) = shadow_run_gate(
-        comparison({name: value}, without_price={name: without_penalty}), 0.98, SHADOW, SHARED
-    ).failures
-    assert (
-        f"the penalty on needless questions is the cause: without it the figure is {without_penalty:.3g}"
-        in check.advice
-    )
-    assert "lower overclar.alpha" in check.advice
-    for missed in (just_below(without_penalty), NAN):
-        (check,) = shadow_run_gate(
-            comparison({name: value}, without_price={name: missed}), 0.98, SHADOW, SHARED
-        ).failures
-        assert "is the cause" not in check.advice and check.advice
-
-
-def test_advice_names_the_penalty_if_it_takes_away_the_exemption_from_a_gain() -> None:
-    """Without the penalty both order nearly every pair, and a small loss would pass."""
-    low = {"auc_old": 0.96, "auc_new": 0.85, "corr_improve_pct": -20.0}
-    without_penalty = {"auc_new": 0.96, "corr_improve_pct": -1.0}
-    (check,) = shadow_run_gate(comparison(low, without_price=without_penalty), 0.98, SHADOW, SHARED).failures
-    assert "without it the figure is -1" in check.advice
-    (check,) = shadow_run_gate(
-        comparison(low, without_price=without_penalty | {"auc_new": 0.94}), 0.98, SHADOW, SHARED
-    ).failures
-    assert (
-        "the old score orders 0.960 of the pairs correctly; a gain of 10 % takes more than all of them" in check.advice
-    )
-    assert "the reward has 0.850, and 0.940 without the penalty on needless questions" in check.advice
-
-
-def test_every_figure_with_a_threshold_has_an_interval() -> None:
-    checks = {check.name: check for check in shadow_run_gate(comparison(), 0.98, SHADOW, SHARED).checks}
-    for name in ("spearman", "top10_overlap", "corr_to_success_new", "corr_improve_pct"):
-        assert checks[name].interval == comparison().figures[name].of(20, "dialogues")
 
 
 @pytest.mark.parametrize("value", [just_above(0.70), NAN])
@@ -229,15 +162,6 @@ def test_too_few_scored_dialogues_fail_baseline_and_shadow_run(
     assert failed(baseline_gate(found, coverage, SHADOW, SHARED)) == checks
 
 
-def test_the_baseline_gate_checks_only_that_a_comparison_is_possible() -> None:
-    worst = dict.fromkeys(AT_THRESHOLDS, NAN) | {"length_corr_old": 0.70}
-    result = baseline_gate(comparison(worst, constant={"well_formed": 1.0, "concise": 0.5}), 0.98, SHADOW, SHARED)
-    assert result.name == "shadow_baseline"
-    assert failed(result) == set()
-    assert value(result, CONSTANT) == "well_formed 1, concise 0.5"
-    assert value(result, "spearman, interval") == "undefined"
-
-
 def test_a_weighted_criterion_stuck_on_one_grade_fails_alone() -> None:
     result = shadow_run_gate(
         comparison(constant={"grounded": 0.7, "concise": 0.25, "well_formed": 1.0}), 0.98, SHADOW, SHARED
@@ -253,26 +177,6 @@ def test_a_criterion_that_is_0_or_1_for_every_dialogue_passes() -> None:
     assert (value(result, STUCK), value(result, CONSTANT)) == ("none", "well_formed 1, reasoned 0")
     for score in (just_above(0.0), just_below(1.0)):
         assert failed(shadow_run_gate(comparison(constant={"grounded": score}), 0.98, SHADOW, SHARED)) == {STUCK}
-
-
-@pytest.mark.parametrize(
-    ("low", "words"), [(0.75, "clears 0.75: yes"), (just_below(0.75), "clears 0.75: no"), (NAN, "no interval")]
-)
-def test_the_interval_line_says_whether_the_interval_clears_the_threshold(low: float, words: str) -> None:
-    """The check itself compares the value."""
-    found = comparison()
-    figures = {**found.figures, "spearman": interval(0.8, low, 0.9)}
-    result = shadow_run_gate(replace(found, figures=figures), 0.98, SHADOW, SHARED)
-    assert failed(result) == set()
-    assert str(value(result, "spearman, interval")).endswith(words)
-    assert "clears" not in str(value(result, "kendall_tau, interval"))
-
-
-def test_interval_in_words() -> None:
-    assert interval_in_words(interval(0.8123, 0.74, 0.861)) == "0.8123 (95 %: 0.74 to 0.861)"
-    assert interval_in_words(interval(0.8, 0.74, 0.86), 0.75) == "0.8 (95 %: 0.74 to 0.86), clears 0.75: no"
-    assert interval_in_words(interval(NAN, 0.1, 0.2), 0.0) == "undefined"
-    assert interval_in_words(interval(0.5, NAN, NAN), 0.0) == "0.5, no interval"
 
 
 # ---- the calibration ----
@@ -347,10 +251,7 @@ def test_each_check_of_the_calibration_fails_alone(changes: dict[str, Any], chec
         (0.95, 0.95, -5.0, False),
         (0.95, 0.95, just_below(-5.0), True),
         (0.95, just_below(0.95), just_below(8.0), True),
-        (0.95, just_below(0.95), 8.0, False),
-        (0.95, NAN, just_below(8.0), True),
         (just_below(0.95), 0.95, just_below(8.0), True),
-        (NAN, 0.95, just_below(8.0), True),
     ],
 )
 def test_calibration_requires_no_gain_if_both_scores_order_nearly_every_pair(
@@ -359,39 +260,6 @@ def test_calibration_requires_no_gain_if_both_scores_order_nearly_every_pair(
     plain = calibration(improve_pct_vs_old=gain, median_auc={"old": old})
     result = verdict(replace(plain, intervals={**plain.intervals, "auc": interval(0.99, low, 1.0)}))
     assert failed(result) == ({GAIN} if fails else set())
-
-
-@pytest.mark.parametrize(("figure", "check"), [("improve_pct_vs_old", GAIN), ("mae_drop_pct_vs_old", ERROR)])
-def test_advice_of_a_missed_gain_blames_the_l2_pull_or_the_judge(figure: str, check: str) -> None:
-    plain = calibration(**{figure: 1.0})
-    wanted = plain.unpulled[figure]
-    (found,) = verdict(plain).failures
-    assert found.name == check
-    assert f"would be {wanted:.3g}: the criteria can predict it; lower calibration.l2" in found.advice
-    for most in (just_below(wanted), NAN):
-        (found,) = verdict(replace(plain, unpulled={**plain.unpulled, figure: most})).failures
-        assert "so the criteria cannot predict it" in found.advice and "The judge has to improve" in found.advice
-
-
-def test_advice_of_a_missed_gain_reports_the_pairs_that_each_score_orders() -> None:
-    (found,) = verdict(calibration(improve_pct_vs_old=1.0)).failures
-    assert found.advice.startswith("the old score orders 0.900 of the pairs correctly; a gain of 8 % takes about 0.932")
-    assert "; the calibrated weights reach 0.900; fitted to these same rows" in found.advice
-    graded = calibration(improve_pct_vs_old=1.0, median_auc=dict.fromkeys(("calibrated", "equal", "old"), NAN))
-    (found,) = verdict(graded, outcomes=None).failures
-    assert found.advice.startswith("fitted to these same rows")
-
-
-def test_nan_weights_fail() -> None:
-    found = failed(verdict(calibration(weights={"answered": NAN, "grounded": 0.5, "settled": 0.5})))
-    assert "sum is 1" in found
-
-
-def test_a_stuck_criterion_without_weight_passes() -> None:
-    assert failed(verdict(calibration(constant={"settled": 0.5, "answered": 1.0}))) == set()
-    stuck = verdict(calibration(constant={"settled": 0.5, "answered": 0.5, "grounded": 1.0}))
-    assert value(stuck, STUCK) == "answered 0.5"
-    assert value(stuck, CONSTANT) == "answered 0.5, grounded 1"
 
 
 @pytest.mark.parametrize(
@@ -408,15 +276,3 @@ def test_too_few_scored_dialogues_fail_the_calibration(
     coverage: float, outcomes: tuple[int, int] | None, checks: set[str]
 ) -> None:
     assert failed(verdict(calibration(), coverage, outcomes)) == checks
-
-
-def test_a_target_other_than_success_skips_the_outcome_checks() -> None:
-    assert not OUTCOMES & {check.name for check in verdict(calibration(), outcomes=None).checks}
-
-
-def test_the_interval_lines_of_the_gains_say_whether_they_clear_the_thresholds() -> None:
-    result = verdict(calibration())
-    assert value(result, "improve_pct_vs_old, out of bag") == "8 (95 %: 7.9 to 12), clears 8: no"
-    assert value(result, "mae_drop_pct_vs_old, out of bag") == "5 (95 %: 5 to 9), clears 5: yes"
-    assert value(result, "improve_pct_vs_equal, out of bag") == "undefined"
-    assert not [check.name for check in result.checks if check.name.startswith("weight.")]

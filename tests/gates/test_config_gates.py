@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from rc1_lib.config.file import departures
 from rc1_lib.config.thresholds import GitGate, ResourcesGate, WeightsGate
 from rc1_lib.gates.git import git_gate
 from rc1_lib.gates.integrity import integrity_gate
 from rc1_lib.gates.overclar_penalty import penalty_gate
 from rc1_lib.gates.resources import resources_gate
 from rc1_lib.gates.training_config import training_gate
-from rc1_lib.gates.weights import Origin, weights_gate
 from rc1_lib.provenance.code import PackageState
-from rc1_lib.provenance.git import GitState, read_git
+from rc1_lib.provenance.git import GitState
 from rc1_lib.records import GateResult, Status
-from rc1_lib.reward.terms import shape_checks
 from rc1_lib.run import open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 from tests.gates.verdicts import failed
 
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("weights", "failing"),
-    [
-        ({"a": 0.6, "b": 0.4}, {"largest weight"}),
-        ({"a": 0.5, "b": 0.4}, {"sum"}),
-        ({"a": 0.5, "b": 0.5, "c": 0.1, "d": -0.1}, {"smallest weight"}),
-        ({"a": 0.5, "b": 0.5, "c": "0"}, {"every weight is a number"}),
-        ({"a": 0.5, "b": 0.5, "c": True}, {"every weight is a number"}),
-        ({"a": 0.5, "z": 0.5}, {"unknown dimensions"}),
-        ({}, {"weights present", "smallest weight", "largest weight", "sum"}),
-    ],
-)
-def test_each_fault_of_the_weights_fails_the_matching_check(weights: dict[str, Any], failing: set[str]) -> None:
-    assert {
-        check.name for check in shape_checks({"weights": weights}, WEIGHTS, tuple("abcd")) if not check.passed
-    } == failing
-
-
-def test_missing_weights_fail() -> None:
-    assert weights_gate(None, WEIGHTS, (), Origin(None, None, {}, {}, "missing")).status is Status.FAILED
 
 
 def test_the_published_configuration_passes() -> None:
@@ -77,17 +47,6 @@ def test_each_fault_of_the_training_configuration_fails_the_matching_check(overr
     assert failed(training_gate(open_run(workspace=PROJECT_ROOT, profile="prod", overrides=[override]).config)) == {
         failing
     }
-
-
-def test_the_documented_trial_run_passes_and_reports_its_departure() -> None:
-    """With the settings that docs/training.md gives."""
-    trial = open_run(
-        workspace=PROJECT_ROOT, profile="prod", overrides=["steps=5000", "gates.training.min_steps=5000"]
-    ).config
-    assert training_gate(trial).failures == ()
-    assert [one["key"] for one in departures(trial, published_config())] == ["gates.training.min_steps"]
-    page = (PROJECT_ROOT / "docs/training.md").read_text(encoding="utf-8")
-    assert "`--set steps=5000 --set gates.training.min_steps=5000`" in page
 
 
 def test_a_disabled_or_zero_penalty_fails() -> None:
@@ -141,29 +100,6 @@ def test_a_git_that_cannot_list_changes_is_an_error() -> None:
         GitState("abc", None, "fatal: index file corrupt"), GitGate(require_commit=True, require_clean=True)
     )
     assert found.status is Status.ERROR and "index file corrupt" in found.error
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "words"),
-    [
-        ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1", "dubious ownership.*safe.directory"),
-        ("GIT_DIR", "/nowhere", "not a git repository"),
-        ("PATH", "/nowhere", "No such file or directory: 'git'"),
-    ],
-)
-def test_the_git_gate_repeats_why_git_refused(
-    setting: str, value: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    monkeypatch.setenv(setting, value)
-    found = git_gate(read_git(tmp_path), GitGate(require_commit=True, require_clean=True))
-    advice = next(check.advice for check in found.checks if not check.passed)
-    assert re.search(f"git says: .*{words}", advice) and "\n" not in advice
-
-
-@pytest.mark.parametrize("foreign_lines", [1, -1])
-def test_balanced_lines_that_differ_from_the_pool_fail(foreign_lines: int) -> None:
-    assert failed(integrity_gate({"a": FileState.FRESH}, foreign_lines)) == {"balanced lines that are not the pool's"}
 
 
 @pytest.mark.parametrize("state", [GitState(None, ()), PackageState(None, "ab" * 32, ())], ids=["git", "package"])

@@ -8,7 +8,6 @@ import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.consistency import consistency_gate
 from rc1_lib.pool.as_asked import Questions, known_questions
@@ -18,7 +17,7 @@ from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
 from rc1_lib.rows.schema import check_rows
 from tests.conftest import Verdicts
 from tests.gates.damages import UNTRUE, Damage, Rows, first, replace_gold, set_answer, solved, wrong
-from tests.gates.damages_by_gate import NO_ROWS, WORDED
+from tests.gates.damages_by_gate import WORDED
 
 
 @pytest.fixture(scope="module")
@@ -64,16 +63,6 @@ def test_each_false_row_fails_and_is_listed(
     assert result.status is Status.FAILED
     assert {offender["id"] for offender in result.offenders} == damaged
     assert all(offender["found"] != offender["expected"] and offender["where"] for offender in result.offenders)
-
-
-@pytest.mark.parametrize("damage", NO_ROWS, ids=lambda damage: damage.name)
-def test_an_invalid_row_is_rejected_before_the_gate(
-    damage: Damage, evidence: Evidence, lines: list[bytes], shadow: Rows, questions: Questions, tmp_path: Path
-) -> None:
-    rows = [orjson.loads(line) for line in lines]
-    damage.do(rows, shadow)
-    with pytest.raises(RowError, match=r"rows\.jsonl"):
-        judged(evidence, rows, questions, tmp_path / "rows.jsonl")
 
 
 def test_wrong_gold_in_every_row_fails_even_without_the_source(

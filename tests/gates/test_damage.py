@@ -1,6 +1,6 @@
 """Each gate passes on the intact pool and fails on data with its kind of damage; the other gates still pass.
 
-`test_damage_table.py` has whole workspaces and all kinds of damage. These tests also read the gate's checks and rows.
+`test_damage_table.py` has whole workspaces and all kinds of damage. These tests have what it lacks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from rc1_lib.runtime import batches
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 from tests.conftest import SMALL
 from tests.gates.damages_by_gate import cyrillic, disguised, invisible
-from tests.gates.planted_leaks import KINDS, SURE, SURE_PLACES, planted
 
 
 class PoolGates:
@@ -96,12 +95,6 @@ def test_the_intact_pool_passes(gates: PoolGates, rows: pl.DataFrame) -> None:
     assert {name: result.failures for name, result in results.items()} == {name: () for name in results}
 
 
-def test_shared_template_text_does_not_count_as_a_leak(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """All rows and shadow rows share a few templates, but the highest similarity stays below the threshold."""
-    highest = [check.value for check in gates.evaluate(rows)["leakage"].checks if check.name.startswith("highest")]
-    assert max(float(value) for value in highest if isinstance(value, float)) < 0.85
-
-
 def test_verdicts_do_not_depend_on_the_batch_size(
     gates: PoolGates, rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,33 +106,6 @@ def test_verdicts_do_not_depend_on_the_batch_size(
     assert gates.evaluate(repeated.clone()) == in_one_batch
     assert {row["reason"] for row in in_one_batch["duplicates"].offenders} == {"duplicate"}
     assert len({row["similarity"] for row in in_one_batch["duplicates"].offenders}) > 2
-
-
-def test_a_row_of_a_few_words_fails_only_the_length_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    records = rows.to_dicts()
-    records[5]["messages"] = [
-        {"role": "system", "content": "Go."},
-        {"role": "user", "content": "Why?"},
-        {"role": "assistant", "content": "Answer: 1"},
-    ]
-    damaged = pl.DataFrame(records, schema=rows.schema)
-    assert gates.failing(damaged) == {"length"}
-    assert gates.evaluate(damaged)["length"].offenders[0]["id"] == records[5]["id"]
-
-
-def test_a_row_of_five_thousand_words_fails_only_the_length_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    records = rows.to_dicts()
-    records[9]["messages"][2]["content"] += " " + " ".join(f"page{number} tells more." for number in range(2500))
-    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"length"}
-
-
-def test_rows_copied_with_one_word_changed_fail_only_the_duplicates_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    copies = pl.concat([rows.filter(pl.col("task") == task).head(12) for task in TASKS])
-    changed = with_user_message(copies.with_columns(id=pl.col("id") + "-again"), pl.col("prompt") + " Thanks!")
-    result = gates.evaluate(pl.concat([rows, changed]))
-    assert {name for name, verdict in result.items() if verdict.failures} == {"duplicates"}
-    near = next(check for check in result["duplicates"].checks if check.name == "near duplicates")
-    assert near.value == copies.height
 
 
 def test_rows_copied_with_another_number_fail_only_the_duplicates_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
@@ -159,58 +125,6 @@ def test_two_per_cent_of_copies_pass_and_three_fail(gates: PoolGates, rows: pl.D
         assert gates.failing(pl.concat([rows, copies.with_columns(id=pl.col("id") + "-again")])) == expected
 
 
-def test_a_leak_in_another_template_fails_only_the_leakage_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
-    records = rows.to_dicts()
-    number = next(place for place, row in enumerate(records) if row["task"] == "hotpotqa")
-    records[number]["messages"][1]["content"] = f"My uncle wonders, quite out of the blue: {stolen} Do you know?"
-    damaged = pl.DataFrame(records, schema=rows.schema)
-    assert gates.failing(damaged) == {"leakage"}
-    assert gates.evaluate(damaged)["leakage"].offenders[0]["id"] == records[number]["id"]
-
-
-def test_leaks_of_every_kind_fail_only_the_leakage_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    damaged, leaks = planted(rows, gates.shadow, 1)
-    assert gates.failing(damaged) == {"leakage"}
-    assert len(gates.evaluate(damaged)["leakage"].offenders) >= len(SURE) + len(SURE_PLACES)
-    assert len(leaks) == len(KINDS)
-
-
-@pytest.mark.parametrize("role", ["developer", "tool"])
-def test_a_leak_in_a_message_of_another_role_is_found(gates: PoolGates, rows: pl.DataFrame, role: str) -> None:
-    records = rows.to_dicts()
-    hidden = {
-        "role": role,
-        "content": gates.shadow["question"][0],
-        "tool_calls": None,
-        "tool_call_id": "c",
-        "name": "x",
-    }
-    records[2]["messages"].insert(2, hidden)
-    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
-
-
-@pytest.mark.parametrize("where", ["question", "support", "passages"])
-def test_a_leak_outside_the_messages_is_found(gates: PoolGates, rows: pl.DataFrame, where: str) -> None:
-    """`wiki` serves the passages and the reward reads the question: training would see them too."""
-    stolen = gates.shadow.filter(pl.col("task") == "hotpotqa")["question"][0]
-    records = rows.to_dicts()
-    hidden = {"question": stolen, "support": [stolen], "passages": [{"title": "Page", "text": stolen}]}
-    records[2][where] = hidden[where]
-    assert gates.failing(pl.DataFrame(records, schema=rows.schema)) == {"leakage"}
-
-
-def test_a_leak_in_the_arguments_of_an_unknown_tool_is_found(gates: PoolGates, rows: pl.DataFrame) -> None:
-    records = rows.to_dicts()
-    function = {"name": "search", "arguments": f'{{"q": "{gates.shadow["question"][1]}"}}'}
-    asking = {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
-    records[2]["messages"].insert(2, {**asking, "tool_call_id": None, "name": None})
-    leak = leakage_gate(
-        pl.DataFrame(records, schema=rows.schema), gates.shadow, gates.config.gates.leakage, gates.literals, TASKS
-    )
-    assert leak.status is Status.FAILED
-
-
 @pytest.mark.parametrize("empty", ["pool", "shadow"])
 def test_a_leak_check_without_rows_to_compare_fails(gates: PoolGates, rows: pl.DataFrame, empty: str) -> None:
     pool = rows.head(0) if empty == "pool" else rows
@@ -223,41 +137,6 @@ def test_shadow_questions_that_consist_of_template_text_fail_as_unchecked(gates:
     hidden = list(gates.shadow["question"])
     result = leakage_gate(rows, gates.shadow, gates.config.gates.leakage, [*gates.literals, *hidden], TASKS)
     assert "shadow questions too short to check" in {check.name for check in result.failures}
-
-
-def test_one_phrase_in_every_prompt_fails_only_the_diversity_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    phrase = " Please think about it step by step and do take your time with every step of it." * 6
-    assert gates.failing(with_user_message(rows, pl.col("prompt") + phrase)) == {"diversity"}
-
-
-def with_templates(rows: pl.DataFrame, keep: Callable[[Template], bool], pack: Pack) -> pl.DataFrame:
-    """Return the rows whose template satisfies `keep`."""
-    kept = [template.id for template in pack.templates if keep(template)]
-    return rows.filter(pl.col("template_id").is_in(kept))
-
-
-def test_a_single_role_fails_the_diversity_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    role = gates.pack.roles[0]
-    failed = gates.evaluate(with_templates(rows, lambda template: template.role == role, gates.pack))[
-        "diversity"
-    ].failures
-    assert "roles" in {check.name for check in failed}
-
-
-def test_two_styles_fail_the_diversity_gate(gates: PoolGates, rows: pl.DataFrame) -> None:
-    few = with_templates(rows, lambda template: template.style in gates.pack.styles[:2], gates.pack)
-    failed = {check.name.split("[")[0] for check in gates.evaluate(few)["diversity"].failures}
-    assert failed <= {"styles", "templates used"}
-    assert "styles" in failed
-
-
-def test_roles_and_styles_that_the_dialogue_does_not_show_are_not_counted(gates: PoolGates, rows: pl.DataFrame) -> None:
-    """Otherwise made-up roles and styles would count as variety."""
-    number = pl.int_range(pl.len()).cast(pl.String)
-    relabelled_rows = rows.with_columns(role=pl.lit("role") + number, style=pl.lit("style") + number)
-    assert gates.failing(relabelled_rows) == {"diversity"}
-    failed = {check.name for check in gates.evaluate(relabelled_rows)["diversity"].failures}
-    assert {"roles", "styles"} <= failed
 
 
 def with_own_name(template: Template) -> Template:
@@ -329,27 +208,6 @@ class TestDifficulty:
         config = evidence.run.config
         return difficulty_gate(metrics, balanced, config.gates.difficulty, TASKS, config.gates.mix, config.datasets)
 
-    def test_the_intact_balanced_pool_passes(self, evidence: Evidence) -> None:
-        result = self.evaluate(evidence, evidence.metrics(), evidence.rows("balanced"))
-        assert result.failures == ()
-
-    @pytest.mark.parametrize(("column", "value"), [("len_tokens", 4000), ("turns", 9), ("tool_hops", 9)])
-    def test_one_row_beyond_a_limit_fails_the_matching_check(self, evidence: Evidence, column: str, value: int) -> None:
-        balanced = evidence.rows("balanced")
-        first = pl.col("id") == balanced["id"][0]
-        metrics = evidence.metrics().with_columns(
-            pl.when(first).then(pl.lit(value, pl.Int64)).otherwise(pl.col(column)).alias(column)
-        )
-        result = self.evaluate(evidence, metrics, balanced)
-        assert {check.name.split("[")[0] for check in result.failures} == {f"{column}, highest"}
-        assert result.offenders[0]["id"] == balanced["id"][0]
-
-    def test_missing_hard_rows_fail(self, evidence: Evidence) -> None:
-        metrics, balanced = evidence.metrics(), evidence.rows("balanced")
-        hard = metrics.filter(pl.col("bucket") == "hard")["id"]
-        fewer = balanced.filter(~pl.col("id").is_in(hard.head(hard.len() // 2).implode()))
-        assert "hard share" in {check.name for check in self.evaluate(evidence, metrics, fewer).failures}
-
     @pytest.mark.parametrize(
         ("lacking", "above", "below"),
         [
@@ -370,34 +228,12 @@ class TestDifficulty:
             f"{name}{suffix}" for name in (above, below) for suffix in ("", *(f"[{task}]" for task in TASKS))
         } <= failed
 
-    @pytest.mark.parametrize(
-        ("check", "settings"),
-        [
-            ("hard share", ("difficulty.target.hard", "tool_hops", "--clarify-rate", "ops_numeric")),
-            ("len_tokens, highest", ("--len-max", "cut long pages", "context length")),
-            ("turns, highest", ("--max-turns",)),
-            ("tool_hops, highest", ("pool.max_tool_hops",)),
-            ("clue_overlap, hard median", ("pool.recipes.*.overlap", "paraphrase")),
-        ],
-    )
-    def test_the_advice_names_the_settings_of_the_original_quick_diagnoses(
-        self, evidence: Evidence, check: str, settings: tuple[str, ...]
-    ) -> None:
-        strict = evidence.run.config.gates.difficulty.model_copy(
-            update={"min_hard_pct": 1.0, "len_max": 1, "turns_max": 1, "tool_hops_max": 0, "hard_median_max": -1.0}
-        )
-        config = evidence.run.config
-        metrics, balanced = evidence.metrics(), evidence.rows("balanced")
-        result = difficulty_gate(metrics, balanced, strict, TASKS, config.gates.mix, config.datasets)
-        (found,) = [one for one in result.failures if one.name == check]
-        assert [name for name in settings if name not in found.advice] == []
-
     def test_a_repeated_row_fails(self, evidence: Evidence) -> None:
         balanced = evidence.rows("balanced")
         result = self.evaluate(evidence, evidence.metrics(), pl.concat([balanced, balanced.head(1)]))
         assert "rows taken twice" in {check.name for check in result.failures}
 
-    @pytest.mark.parametrize(("bucket", "value"), [("easy", 0.3), ("easy", 0.9), ("hard", 0.5), ("hard", 0.0)])
+    @pytest.mark.parametrize(("bucket", "value"), [("easy", 0.3), ("hard", 0.5)])
     def test_a_median_overlap_outside_its_band_fails(self, evidence: Evidence, bucket: str, value: float) -> None:
         metrics = evidence.metrics().with_columns(
             clue_overlap=pl.when(pl.col("bucket") == bucket).then(pl.lit(value)).otherwise(pl.col("clue_overlap"))
@@ -405,11 +241,6 @@ class TestDifficulty:
         failed = self.evaluate(evidence, metrics, evidence.rows("balanced")).failures
         assert failed
         assert all(check.name.startswith(f"clue_overlap, {bucket}") for check in failed)
-
-    def test_a_balanced_pool_without_a_task_fails(self, evidence: Evidence) -> None:
-        balanced = evidence.rows("balanced").filter(pl.col("task") != "gsm8k")
-        failed = {check.name for check in self.evaluate(evidence, evidence.metrics(), balanced).failures}
-        assert "balanced share[gsm8k]" in failed
 
     def test_an_empty_balanced_pool_fails(self, evidence: Evidence) -> None:
         result = self.evaluate(evidence, evidence.metrics(), evidence.rows("balanced").head(0))
@@ -422,18 +253,6 @@ class TestShadow:
         ours = measure(rows, config.difficulty)["bucket"] if buckets is None else buckets
         most = config.gates.shadow_set.max_bucket_diff
         return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]), most)
-
-    def test_the_intact_shadow_set_passes(self, evidence: Evidence) -> None:
-        assert self.evaluate(evidence, evidence.rows("shadow")).failures == ()
-
-    def test_a_missing_shadow_row_fails(self, evidence: Evidence) -> None:
-        result = self.evaluate(evidence, evidence.rows("shadow").head(-1))
-        assert "rows" in {check.name for check in result.failures}
-
-    def test_a_repeated_shadow_question_fails(self, evidence: Evidence) -> None:
-        rows = evidence.rows("shadow")
-        result = self.evaluate(evidence, pl.concat([rows.head(244), rows.head(1)]))
-        assert "questions standing twice" in {check.name for check in result.failures}
 
     def test_a_shadow_set_with_other_bucket_shares_fails(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")

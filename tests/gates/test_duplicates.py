@@ -51,18 +51,13 @@ def test_a_copy_with_the_same_numbers_is_a_duplicate_with_either_setting() -> No
     assert judged(texts, "differ")[0] == judged(texts, "alike")[0] == 50
 
 
-def test_the_verdict_reports_how_many_words_a_near_duplicate_may_change() -> None:
-    assert judged([SHORT.format(1)], "differ")[1]["words changed in a near duplicate, %, at most about"] == 3.7
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "ร้านริมท่าเรือขายน้ำผึ้งให้คนที่มาทางเรือในตอนเช้าและคนที่เดินมาในตอนเย็นเมื่อแสงน้อยลง",
-        "みなとのちかくのみせはあさふねでくるひととゆうがたあるいてくるひとにはちみつをうっている",
         "ហាងនៅជិតកំពង់ផែលក់ទឹកឃ្មុំដល់អ្នកដែលមកតាមទូកនៅពេលព្រឹកនិងអ្នកដែលដើរមកនៅពេលល្ងាច",
     ],
-    ids=["Thai", "Kana", "Khmer"],
+    ids=["Thai", "Khmer"],
 )
 def test_duplicates_in_scripts_without_spaces_are_found(text: str) -> None:
     """A regression test: such a sentence counted as one word, so one changed character made another row."""

@@ -12,14 +12,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.rows.spoken import question_texts, spoken
-from rc1_lib.runtime import batches
-from rc1_lib.text.leak_search import LeakSearch, _common_weight, _windows, common
+from rc1_lib.text.leak_search import LeakSearch, _common_weight, common
 from rc1_lib.text.normalization import folded, read, words
-from rc1_lib.text.token_ids import CodedTexts
 from rc1_lib.text.word_pairs import WordPairs
 from tests.gates.planted_leaks import SURE, planted
 from tests.shares import share
@@ -63,12 +60,6 @@ def assert_pieces_equal_whole_texts(texts: pl.Series) -> None:
 @given(st.lists(st.none() | markup, max_size=5))
 def test_texts_read_in_pieces_equal_whole_texts(texts: list[str | None]) -> None:
     assert_pieces_equal_whole_texts(pl.Series(texts, dtype=pl.String))
-
-
-def test_rows_with_leaks_read_in_pieces_equal_whole_texts(damaged: pl.DataFrame) -> None:
-    texts = spoken(damaged)
-    assert texts.str.contains("<").any()
-    assert_pieces_equal_whole_texts(texts)
 
 
 def test_word_pairs_are_every_pair_of_adjacent_words(damaged: pl.DataFrame, shadow_questions: pl.Series) -> None:
@@ -128,13 +119,6 @@ def test_word_weights_equal_those_of_plain_python(evidence: Evidence, shadow_que
     np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
-def test_windows_are_two_lengths_long_and_start_one_length_apart() -> None:
-    text = np.array([7, 1, 2, 0, 0, 3, 0, 1], np.uint16)
-    assert list(_windows(text, [1, 2, 3], 1, 2)) == [[7, 1, 2], [7, 1, 2, 0, 0, 3], [0, 0, 3, 0, 1], [0, 1]]
-    assert list(_windows(text, [1, 2, 3], 3, 2)) == [[7, 1, 2, 0, 0, 3]]
-    assert list(_windows(text, [1, 2, 3], 4, 3)) == [text.tolist()]
-
-
 def test_the_search_finds_most_paraphrases_that_a_comparison_with_every_text_finds_and_no_others(
     evidence: Evidence, shadow_questions: pl.Series
 ) -> None:
@@ -155,25 +139,3 @@ def test_the_search_finds_most_paraphrases_that_a_comparison_with_every_text_fin
     # A text without the held one's distinguishing pairs of words is not compared, so few may be missing.
     assert kept <= expected
     assert len(kept) >= 0.8 * len(expected) >= 0.8 * len(leaks)
-
-
-def test_the_search_does_not_depend_on_the_batch_size(
-    evidence: Evidence, damaged: pl.DataFrame, shadow_questions: pl.Series, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def search() -> list[pl.DataFrame]:
-        texts, limits = spoken(damaged), evidence.run.config.gates.leakage
-        ids = evidence.rows("shadow").select("id").with_row_index("held")
-        parts = (texts[part] for part in batches.slices(len(texts)))
-        found = LeakSearch(shadow_questions, question_texts(damaged), limits, ids=ids).over(parts)
-        return [found.repeated, found.retold, found.spelled, found.named]
-
-    in_one_batch = search()
-    assert all(frame.height > 0 for frame in in_one_batch)
-    monkeypatch.setattr(batches, "AT_ONCE", 70)
-    for one, other in zip(search(), in_one_batch, strict=True):
-        assert_frame_equal(one, other, check_exact=True)
-
-
-def test_take_returns_texts_in_any_order() -> None:
-    taken = CodedTexts(np.arange(6, dtype=np.uint16), np.array([2, 2, 6])).take(np.array([2, 1, 0]))
-    assert (taken.codes.tolist(), taken.ends.tolist()) == ([2, 3, 4, 5, 0, 1], [4, 4, 6])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import cast
 
@@ -20,11 +19,8 @@ from tests.gates.damages_of_pieces import (
     complete,
     gone,
     list_the_title,
-    mark_as_needing,
     needing,
-    put_on_a_page,
     quote_the_fact,
-    without_its_twin,
 )
 from tests.gates.toy_pieces import Row, solver
 
@@ -67,12 +63,6 @@ def test_rows_whose_piece_is_missing_pass(solver_of: SolverOf) -> None:
     assert values(result)["needing rows, the piece gone[hotpotqa]"] == 20
 
 
-def unique(row: Row) -> None:
-    less = without_its_twin(row, solver)
-    assert less is not None
-    row.update(less)
-
-
 def silent(row: Row) -> None:
     row["user_replies"]["gives"] = "Just as I said."
 
@@ -80,9 +70,6 @@ def silent(row: Row) -> None:
 DAMAGES: dict[str, tuple[Callable[[Row], object], Callable[[Row], object], Fault]] = {
     "the withheld title listed": (gone, list_the_title, Fault.REACHED),
     "the withheld fact quoted": (gone, quote_the_fact, Fault.DETERMINED),
-    "the description made unique": (lambda row: needing(row, "ambiguous"), unique, Fault.DETERMINED),
-    "the value on a reachable page": (gone, put_on_a_page, Fault.REACHED),
-    "a complete row marked as needing": (complete, mark_as_needing, Fault.DETERMINED),
     "a reply that says nothing": (gone, silent, Fault.UNSETTLED),
     "a needing row marked as complete": (
         gone,
@@ -107,20 +94,12 @@ def test_one_damaged_row_fails_and_is_listed(name: str) -> None:
     assert all(check.advice for check in result.failures)
 
 
-@pytest.mark.parametrize("do", [list_the_title, quote_the_fact, put_on_a_page, silent])
+@pytest.mark.parametrize("do", [list_the_title, quote_the_fact, silent])
 def test_without_a_solver_the_texts_that_can_be_reached_are_searched(do: Callable[[Row], object]) -> None:
     rows = [row for row in toy_pieces.rows() if not needing(row, "ambiguous")]
     do(first(rows, gone))
     result = judged(rows, none)
     assert failing(result) == {named(Fault.UNSETTLED if do is silent else Fault.REACHED)}
-
-
-def test_calling_a_row_ambiguous_exempts_it_only_from_what_a_solver_checks_instead() -> None:
-    rows = toy_pieces.rows()
-    list_the_title(first(rows, gone))
-    for row in filter(gone, rows):
-        row["slot"]["way"] = "ambiguous"
-    assert named(Fault.REACHED) in failing(judged(rows, none))
 
 
 def test_a_small_file_at_fault_is_not_hidden_by_a_large_one() -> None:
@@ -134,10 +113,8 @@ def test_a_small_file_at_fault_is_not_hidden_by_a_large_one() -> None:
 @pytest.mark.parametrize(
     ("value", "told", "found"),
     [
-        ("12", "It has 12 doors.", True),
         ("12", "It has 12.0 doors.", True),
         ("12", "It has 112 doors.", False),
-        ("12", "It has a dozen doors.", True),
         ("12", "It has twelve doors.", True),
         ("$1,200", "It cost 1200 coins.", True),
         ("12", "See Story 12.", False),
@@ -200,21 +177,5 @@ def test_a_solver_sees_nothing_but_what_the_policy_sees() -> None:
     assert as_seen(row, closure(row, f"It is {row['answer']}."))["slot"] == row["slot"]
 
 
-def test_needing_rows_without_replies_are_counted_and_left_to_the_schema() -> None:
-    rows = toy_pieces.rows()
-    first(rows, gone)["user_replies"] = None
-    result = judged(rows)
-    assert result.status is Status.PASSED
-    assert values(result)["needing rows not looked at, without slot or user replies[hotpotqa]"] == 1
-
-
 def test_no_rows_fail() -> None:
     assert failing(judged([])) == {"rows looked at"}
-
-
-def test_the_damages_do_what_they_say() -> None:
-    before = toy_pieces.row(0, "gone")
-    for do in (list_the_title, quote_the_fact, put_on_a_page, mark_as_needing):
-        after = copy.deepcopy(before)
-        do(after)
-        assert after != before

@@ -8,11 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.episodes import EvaluationError
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.gate import (
-    CHANCE,
     CHECK_OF,
     GAP,
     GROUPS,
@@ -63,30 +61,11 @@ def test_a_policy_that_learned_when_to_ask_passes_every_check() -> None:
     assert GateResult.from_dict(result.to_dict()) == result
 
 
-def test_the_checks_use_the_published_thresholds() -> None:
-    found = {check.name: check.threshold for check in judged(table()).checks if check.op != "info"}
-    assert found[PROMPTS] == 600
-    assert (found[NEEDED], found[HARD], found[RATE], found[TURNS]) == (5.0, 5.0, 20.0, 0.0)
-    assert (found[RECALL], found[PRECISION], found[GAP]) == (0.0, 0.0, 0.0)
-
-
 def test_a_policy_that_stopped_asking_fails() -> None:
     result = judged(table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85)))
     assert failed(result) == {NEEDED, RECALL, PRECISION, GAP, RIGHT_NEEDED, *TASKS}
     assert value(result, RATE) == 100.0
     assert value(result, PRECISION) != value(result, PRECISION)  # NaN: undefined, so it fails
-
-
-def test_if_guesses_counted_as_success_only_the_checks_on_asking_would_fail() -> None:
-    stopped = table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85, guesses=0.6))
-    guesses_count = stopped.with_columns(solved="right", lucky=pl.lit(False))
-    assert failed(judged(guesses_count)) == {RECALL, PRECISION, GAP}
-
-
-def test_fewer_needed_questions_fail_only_in_recall_and_gap() -> None:
-    base = replace(SFT, asks_needed=0.6, solves_asked=0.5)
-    fewer = replace(PPO, asks_needed=0.5, asks_clear=0.1, solves_asked=1.0)
-    assert failed(judged(table(base, fewer))) == {RECALL, GAP}
 
 
 def test_asking_everywhere_fails_in_over_clarification_precision_and_gap() -> None:
@@ -96,12 +75,6 @@ def test_asking_everywhere_fails_in_over_clarification_precision_and_gap() -> No
     assert failed(result) == {RATE, PRECISION, GAP}
     assert value(result, RATE) < 0
     assert "asks where nothing is missing" in next(c.advice for c in result.failures if c.name == RATE)
-
-
-def test_asking_everywhere_fails_in_turns_too_if_the_base_wasted_none() -> None:
-    base = replace(SFT, wastes=0.0)
-    everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
-    assert failed(judged(table(base, everywhere))) == {RATE, PRECISION, GAP, TURNS}
 
 
 def test_wasted_turns_fail_only_in_turns() -> None:
@@ -122,10 +95,6 @@ def test_success_that_rises_only_because_a_question_came_first_fails() -> None:
     assert "now follow a question" in advice(result, RIGHT_NEEDED)
 
 
-def test_fewer_right_answers_where_nothing_is_missing_fail_the_check_on_all() -> None:
-    assert failed(judged(table(ppo=replace(PPO, solves_clear=0.3)))) == {HARD, RIGHT}
-
-
 def needing(task: str, policy: str = "ppo") -> pl.Expr:
     return (pl.col("policy") == policy) & (pl.col("mode") == "sampled") & pl.col("needs") & (pl.col("task") == task)
 
@@ -135,7 +104,7 @@ def wrong(where: pl.Expr) -> pl.DataFrame:
     return table().with_columns(pl.col("right", "solved", "lucky") & ~where)
 
 
-@pytest.mark.parametrize("task", ["hotpotqa", "strategyqa", "gsm8k"])
+@pytest.mark.parametrize("task", ["hotpotqa", "gsm8k"])
 def test_a_policy_that_unlearns_one_task_of_three_fails_by_its_name(task: str) -> None:
     result = judged(wrong(needing(task)))
     assert failed(result) - {HARD} == {task_check(task)}
@@ -180,12 +149,6 @@ def test_a_fall_of_one_task_within_its_interval_passes() -> None:
     assert task_check("gsm8k") in failed(fewer(9))
 
 
-def test_a_task_of_which_no_prompt_needs_asking_has_no_check() -> None:
-    result = judged(table().filter(~pl.col("needs") | (pl.col("task") != "gsm8k")), min_prompts=100)
-    assert failed(result) == set()
-    assert task_check("gsm8k") not in {check.name for check in result.checks}
-
-
 def test_a_task_with_too_few_prompts_for_an_interval_fails() -> None:
     first = table().filter(needing("gsm8k"))["row_id"].sort()[0]
     few = table().filter(~pl.col("needs") | (pl.col("task") != "gsm8k") | (pl.col("row_id") == first))
@@ -193,26 +156,6 @@ def test_a_task_with_too_few_prompts_for_an_interval_fails() -> None:
     assert failed(result) == {task_check("gsm8k")}
     assert value(result, task_check("gsm8k")) != value(result, task_check("gsm8k"))  # NaN
     assert "undefined: too few prompts of gsm8k" in advice(result, task_check("gsm8k"))
-
-
-def test_chance_is_shown_next_to_right_without_asking() -> None:
-    settings: Any = {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": 1}
-    found = evaluate(table(), **settings, chance=Chance(0.25, {"hotpotqa": 0.25}))
-    result = ppo_eval_gate(found, THRESHOLDS)
-    assert value(result, CHANCE) == 0.25
-    assert value(result, "right without asking, sampled").startswith("0.292 -> ")
-
-
-def test_worse_answers_on_hard_multi_hop_rows_fail_only_the_hard_check() -> None:
-    hard = (pl.col("bucket") == "hard") & pl.col("task").is_in(["hotpotqa", "strategyqa"])
-    damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard & ~pl.col("needs")))
-    assert failed(judged(damaged)) == {HARD}
-
-
-def test_the_hard_check_leaves_arithmetic_out() -> None:
-    hard = (pl.col("bucket") == "hard") & (pl.col("task") == "gsm8k")
-    damaged = table().with_columns(solved=pl.col("solved") & ~of_ppo(hard))
-    assert value(judged(damaged), HARD) == value(judged(table()), HARD)
 
 
 def test_an_untrained_policy_fails_the_checks_that_require_an_improvement() -> None:
@@ -251,14 +194,6 @@ def test_a_base_without_needless_questions_leaves_the_drop_undefined_and_fails()
     assert value(result, f"{RATE}: interval") == "undefined"
 
 
-def test_the_point_value_decides_and_the_interval_is_reported() -> None:
-    base, little = replace(SFT, asks_clear=0.10), replace(PPO, asks_clear=0.075)
-    result = judged(table(base, little))
-    assert failed(result) == set()
-    assert value(result, f"{RATE}: interval").endswith("clears 20: no")
-    assert value(result, f"{RECALL}: interval").endswith("clears 0: yes")
-
-
 @pytest.mark.parametrize(("prompts", "status"), [(599, Status.ERROR), (600, Status.PASSED)])
 def test_fewer_prompts_than_required_are_an_error(prompts: int, status: Status) -> None:
     result = judged(table(prompts=prompts))
@@ -284,16 +219,6 @@ def test_a_seed_that_fails_alone_fails_the_gate_although_the_mean_passes() -> No
     assert failed(result) == {"seed 3: clears every threshold"}
     assert [check.advice for check in result.failures] == [f"on its own it misses: {TURNS}"]
     assert value(result, f"seed 3: {TURNS}") > 0 > value(result, f"seed 1: {TURNS}")
-
-
-def test_a_seed_that_unlearned_one_task_fails_alone_by_its_name() -> None:
-    unlearned = wrong(needing("gsm8k")).with_columns(seed=pl.lit(3, pl.Int64))
-    parts = {1: table(seed=1), 2: table(seed=2), 3: unlearned}
-    settings: Any = {"confidence": CONFIDENCE, "resamples": RESAMPLES, "seed": 1}
-    alone = {seed: evaluate(frame, **settings) for seed, frame in parts.items()}
-    result = ppo_eval_gate(evaluate(pl.concat(parts.values()), **settings), THRESHOLDS, alone)
-    assert failed(result) == {"seed 3: clears every threshold"}
-    assert advice(result, "seed 3: clears every threshold") == f"on its own it misses: {task_check('gsm8k')}"
 
 
 def test_too_few_hard_prompts_are_an_error() -> None:

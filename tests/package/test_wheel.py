@@ -9,7 +9,6 @@ from pathlib import Path
 from rc1_lib import __version__
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.deployments.team_files import DEPLOYMENTS
 
 from .wheels import run_there, sources
 
@@ -26,7 +25,6 @@ from rc1_lib.provenance.git import read_code
 found = git_gate(read_code(), GitGate(require_commit=True, require_clean=True))
 print(found.status, [check.value for check in found.checks])
 """
-_ROOTS = "from rc1_lib.workspace.artifacts import *; print(CODE_ROOT, PROJECT_ROOT, Workspace(Path()).find('{}'))"
 
 
 def test_wheel_has_exactly_the_packages_and_shipped_files(wheel: Path) -> None:
@@ -44,12 +42,6 @@ def test_wheel_has_the_code_hash_of_the_checkout(site: Path, tmp_path: Path) -> 
     assert (done.stdout.strip(), done.stderr) == (code_sha256(), "")
 
 
-def test_shipped_files_are_found_inside_the_package(site: Path, tmp_path: Path) -> None:
-    done = run_there(site, tmp_path, "-c", _ROOTS.format("configs/local.yaml"))
-    packaged = f"{site}/{INSIDE.rstrip('/')}"
-    assert done.stdout.split() == [str(site), packaged, f"{packaged}/configs/local.yaml"], done.stderr
-
-
 def test_installed_rc1_writes_nothing_outside_a_workspace(site: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
@@ -57,16 +49,6 @@ def test_installed_rc1_writes_nothing_outside_a_workspace(site: Path, tmp_path: 
     assert done.returncode == 2
     assert "is not a workspace (it has neither configs/ppo_scale.yaml nor reports/rc1)" in done.stderr
     assert list(here.iterdir()) == []
-
-
-def test_deployments_load_the_installed_packages(site: Path, tmp_path: Path) -> None:
-    code = (
-        "from deployments.register import _flow, ENTRYPOINT; from deployments.server import settings; from pathlib "
-        "import Path; print(_flow(ENTRYPOINT).name, settings(Path(), '')['PYTHONPATH'])"
-    )
-    done = run_there(site, tmp_path, "-c", code)
-    assert done.stdout.split() == ["rc1", str(site)], done.stderr
-    assert all((site / "deployments" / path.relative_to(DEPLOYMENTS)).is_file() for path in DEPLOYMENTS.rglob("*.yaml"))
 
 
 def test_folder_made_by_init_is_a_workspace(site: Path, tmp_path: Path) -> None:

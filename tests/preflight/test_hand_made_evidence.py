@@ -51,7 +51,7 @@ def test_edited_ablation_fails_and_is_due_again(run: Run) -> None:
     assert is_due(run, "auto")
 
 
-@pytest.mark.parametrize("models", [["rc1-test-double-1"], ["m-1", "rc1-test-double-2"], None, "m-1"])
+@pytest.mark.parametrize("models", [["m-1", "rc1-test-double-2"], None])
 def test_made_up_scores_fail_in_prod(run: Run, models: Any) -> None:
     for path in (ablation(run), *run.workspace.path("reports").glob("calibration_report_*.json")):
         body = read_json(path)
@@ -60,25 +60,16 @@ def test_made_up_scores_fail_in_prod(run: Run, models: Any) -> None:
     assert "scores are made up" in failures(prod, "weights")
 
 
-@pytest.mark.parametrize("damage", [{"judge": "abc"}, {"old_weights": [1, 2]}, {"gate": 7}, {"scoring": []}])
+@pytest.mark.parametrize("damage", [{"judge": "abc"}, {"gate": 7}])
 def test_damaged_report_fails_the_gate_without_a_fault(run: Run, damage: dict[str, Any]) -> None:
     (path,) = run.workspace.path("reports").glob("calibration_report_*.json")
     write_json(path, {**read_json(path), **damage})
     assert evaluate("weights", Evidence(run), 1).status is Status.FAILED
 
 
-def test_report_with_an_impossible_file_name_fails_the_gate(run: Run) -> None:
-    weights = run.workspace.path(run.config.weights)
-    write_json(weights, {**read_json(weights), "report": {"path": "x" * 5000, "sha256": ""}})
-    assert "calibrated" in failures(run, "weights")
-
-
 @pytest.mark.parametrize(
     "override",
-    [
-        "judge.sampling.temperature=0.1", "judge.base_url=http://elsewhere/v1", "gates.stability.max_variance=0.5",
-        "judge.channel=text",
-    ],
+    ["judge.sampling.temperature=0.1", "gates.stability.max_variance=0.5"],
 )  # fmt: skip
 def test_setting_that_affects_the_scores_makes_weights_and_ablation_stale(run: Run, override: str) -> None:
     other = open_run(profile="local", workspace=run.workspace.root, overrides=(*SMALL, override))

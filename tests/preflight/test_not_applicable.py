@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.calibration.stages import STAGES, evaluate_here, is_due, run_stages
+from rc1_lib.calibration.stages import evaluate_here, is_due, run_stages
 from rc1_lib.cli.session import VERIFIED
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
@@ -98,12 +98,9 @@ def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:
     ("overrides", "named"),
     [
         (("gates.not_applicable.verified_reward=not needed",), "training.reward.judge is 0.3"),
-        ((*VERIFIED, "gates.not_applicable.verified_reward='1.'"), "a reason in words"),
         ((*VERIFIED, "gates.not_applicable.mix=why not"), "mix"),
         (("training.reward.success=0",), "training.reward.unverified"),
-        (("training.reward.success=0", "training.reward.judge=0"), "both 0"),
         (("gates.waivers.mix='...'",), "a reason in words"),
-        (("gates.waivers.mix='\u3164'",), "a reason in words"),
         (('gates.waivers.mix="ok\\e[2K\\e[1A"',), "one line without control characters"),
         (("gates.waivers.mix='dessap \u202egnitset'",), "one line without control characters"),
     ],
@@ -118,7 +115,3 @@ def test_profile_prod_allows_a_waiver_only_for_labels(tmp_path: Path) -> None:
     assert run.config.gates.waivers == {"judge_agreement": "no labels yet"}
     with pytest.raises(ConfigError, match=r"gates\.waivers: .*anti_simulation.*judge_agreement"):
         open_run(profile="prod", workspace=tmp_path, overrides=["gates.waivers.anti_simulation=please"])
-
-
-def test_only_two_stages_apply_without_a_judged_score() -> None:
-    assert {stage.name for stage in STAGES if not stage.on_score} == {"reward_hacking", "overclar_ablation"}

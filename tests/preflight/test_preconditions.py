@@ -31,8 +31,6 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
     ("setting", "named"),
     [
         ("steps=10", r"^the gate training_config would fail: steps 10, wanted >= "),
-        ("seeds=[1]", r"^the gate training_config would fail: seeds 1, wanted >= "),
-        ("use_overclar_penalty=false", r"^the gate overclar_penalty would fail: "),
         (
             "judge.budget.max_calls=100",
             r"^judge\.budget\.max_calls is 100, but the evaluation of 1 of `seeds` ",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -47,25 +46,9 @@ def test_rubric_passes_probe_and_stability_but_not_as_a_billed_judge(fresh_copy:
     assert "billed calls" in {check.name for check in evaluate("judge_probe", billed, 1).failures}
 
 
-def test_profile_local_shows_judge_gates_as_waived_with_their_reason(evidence: Evidence) -> None:
-    result = evaluate("anti_simulation", evidence, 1)
-    assert result.status is Status.WAIVED
-    assert "bills nobody" in result.waiver
-
-
 @pytest.mark.parametrize(
     "name",
-    [
-        "mix",
-        "length",
-        "diversity",
-        "duplicates",
-        "leakage",
-        "consistency",
-        "missing_piece",
-        "answer_rule",
-        "difficulty",
-    ],
+    ["mix", "difficulty"],
 )
 def test_missing_pool_is_an_error(name: str, fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
@@ -74,29 +57,6 @@ def test_missing_pool_is_an_error(name: str, fresh_copy: Callable[..., Run]) -> 
     result = evaluate(name, Evidence(run), 1)
     assert result.status is Status.ERROR
     assert "file not found" in result.error
-
-
-def test_damaged_line_of_the_pool_is_an_error_that_names_the_line(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy()
-    path = Evidence(run).path("pool")
-    lines = path.read_bytes().splitlines(keepends=True)
-    lines[6] = lines[6][:100] + b"\n"
-    path.write_bytes(b"".join(lines))
-    assert "line 7: not valid JSON" in evaluate("mix", Evidence(run), 1).error
-
-
-def test_round_2_repeats_round_1_and_adds_the_shadow_run() -> None:
-    first, second = ({spec.name for spec in gates_of_round(number)} for number in (1, 2))
-    assert second - first == {"shadow_run"}
-    assert first < set(BY_NAME)
-
-
-def test_altered_pool_fails_the_integrity_gate(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy()
-    path = Evidence(run).path("pool")
-    path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
-    failed = {check.name: check.value for check in evaluate("integrity", Evidence(run), 1).failures}
-    assert failed["data/rollouts/rc1_seed.jsonl"] == "altered"
 
 
 def _count_calls(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
@@ -119,15 +79,6 @@ def test_round_2_reuses_a_verdict_of_round_1_on_the_same_bytes(
     first = evaluate("length", evidence, 1)
     assert evaluate("length", evidence, 2, first) is first and len(computed) == 1
     assert evaluate("length", evidence, 2) == first and len(computed) == 2, "without the first verdict it is computed"
-
-
-def test_verdict_depends_on_content_not_on_size_or_modification_time(fresh_copy: Callable[..., Run]) -> None:
-    evidence = Evidence(fresh_copy())
-    first, pool = evaluate("length", evidence, 1), evidence.path("pool")
-    body, written = pool.read_bytes(), pool.stat().st_mtime_ns
-    pool.write_bytes(body.replace(b" the ", b" teh ", 1))
-    os.utime(pool, ns=(written, written))
-    assert evaluate("length", evidence, 2, first).evidence != first.evidence
 
 
 def _own_copy(run: Run, file: str) -> Path:
@@ -189,21 +140,6 @@ def test_verdict_is_not_reused_when_a_file_was_written_during_the_gate(
     monkeypatch.setitem(BY_NAME, "length", spec)
     computed = _count_calls(monkeypatch, "length")
     assert evaluate("length", Evidence(run), 2, found).evidence and len(computed) == 1
-
-
-def test_verdict_is_not_reused_when_a_file_was_written_after_hashing(
-    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, sha256 = fresh_copy(), Evidence.sha256
-
-    def hashed_and_written(evidence: Evidence, name: str) -> str:
-        found, path = sha256(evidence, name), evidence.path(name)
-        if path.is_file():
-            path.write_bytes(path.read_bytes())
-        return found
-
-    monkeypatch.setattr(Evidence, "sha256", hashed_and_written)
-    assert evaluate("length", Evidence(run), 1).evidence == {}
 
 
 def test_pool_edited_between_the_rounds_fails_in_round_2(fresh_copy: Callable[..., Run]) -> None:

@@ -15,13 +15,13 @@ from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
 from rc1_lib.evidence import bound, described
 from rc1_lib.judge.prompt import read_spec
-from rc1_lib.preflight.ticket import TICKET, check_unchanged, read_ticket, verify_ticket, vouched_by
+from rc1_lib.preflight.ticket import check_unchanged, read_ticket, verify_ticket, vouched_by
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.models import base_name
 from rc1_lib.workspace import artifacts
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, sha256_json, write_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.once import copied
 
 FROM_PROJECT = (
@@ -114,7 +114,7 @@ def test_missing_file_is_named(whole: Run, kind: str) -> None:
     assert name in said
 
 
-@EVERY
+@pytest.mark.parametrize("kind", ["pool", "base"])
 def test_file_in_the_current_directory_does_not_replace_a_missing_one(
     whole: Run, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,15 +128,6 @@ def test_file_in_the_current_directory_does_not_replace_a_missing_one(
 
 
 @EVERY
-def test_file_replaced_by_a_folder_or_the_reverse_is_named(whole: Run, kind: str) -> None:
-    path, name = place(whole, kind), name_of(whole, kind)
-    was_folder = path.is_dir()
-    remove(path)
-    path.write_bytes(b"{}") if was_folder else path.mkdir()
-    assert name in error_of(verify_ticket, whole)
-
-
-@EVERY
 def test_file_swapped_after_the_ticket_was_verified_is_named(opened: Run, kind: str) -> None:
     check_unchanged(opened)
     edited(place(opened, kind))
@@ -144,7 +135,7 @@ def test_file_swapped_after_the_ticket_was_verified_is_named(opened: Run, kind: 
     assert f"{name_of(opened, kind)} has changed since the ticket that pins it ({kind}) was verified" in said
 
 
-@EVERY
+@pytest.mark.parametrize("kind", ["pool", "base"])
 def test_file_removed_after_the_ticket_was_verified_is_named(opened: Run, kind: str) -> None:
     name = name_of(opened, kind)
     remove(place(opened, kind))
@@ -153,7 +144,7 @@ def test_file_removed_after_the_ticket_was_verified_is_named(opened: Run, kind: 
     )
 
 
-@pytest.mark.parametrize("kind", ["balanced", "metrics", "weights", "judge_spec"])
+@pytest.mark.parametrize("kind", ["balanced", "judge_spec"])
 def test_file_is_compared_by_the_bytes_that_are_read(opened: Run, kind: str) -> None:
     assert read_vouched(opened, kind, place(opened, kind)) == place(opened, kind).read_bytes()
     edited(place(opened, kind))
@@ -188,26 +179,6 @@ def test_base_in_the_current_directory_with_a_hub_name_is_rejected(
     monkeypatch.chdir(tmp_path / "elsewhere")
     with pytest.raises(ConfigError, match=r"base_model: '.*' .*current directory"):
         base_name(named.config, named.workspace)
-
-
-def test_ticket_of_a_hub_base_rejects_a_local_base_of_that_name(whole: Run) -> None:
-    """A ticket that pins no local base must not open a run on one."""
-    path = whole.workspace.path(TICKET)
-    body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
-    del body["files"]["base"]
-    write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
-    assert "it does not pin base" in error_of(verify_ticket, whole)
-    hub = replace(whole, vouched={"pool": "0" * 64})
-    with pytest.raises(TicketError, match=r"^models/embedded: .*base"), vouched_base(hub):
-        raise AssertionError("it is not read")
-
-
-def test_ticket_that_pins_an_unknown_kind_is_invalid(whole: Run) -> None:
-    path = whole.workspace.path(TICKET)
-    body = {key: value for key, value in read_json(path).items() if key not in ("ticket_sha256", "revoked")}
-    body["files"]["gold"] = {"path": "data/gold.jsonl", "sha256": "0" * 64}
-    write_json(path, {**body, "ticket_sha256": sha256_json(body), "revoked": None})
-    assert "it pins gold (data/gold.jsonl), which this version of RC1 does not read" in error_of(verify_ticket, whole)
 
 
 def test_run_without_a_ticket_reads_files_unchecked(whole: Run) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.provenance.code import PackageState, read_package
+from rc1_lib.provenance.code import read_package
 
 FILES = {"rc1_lib/__init__.py": b"", "rc1_lib/_project/configs/local.yaml": b"n: 1\n", "flows/train.py": b"pass\n"}
 
@@ -48,13 +48,3 @@ def test_altered_deleted_and_added_files_are_reported_and_change_the_hash(site: 
         " D flows/train.py", " M rc1_lib/_project/configs/local.yaml", "?? flows/other.py",
     )  # fmt: skip
     assert len({state.sha256 for state in (whole, altered, read_package(site))}) == 3
-
-
-def test_package_without_metadata_has_no_version(site: Path) -> None:
-    (site / "rc1-9.9.dist-info/METADATA").unlink()
-    (site / "rc1-9.9.dist-info/RECORD").unlink()
-    (site / "rc1-9.9.dist-info").rmdir()
-    found = read_package(site)
-    assert isinstance(found, PackageState)
-    assert found.version is None
-    assert len(found.changed) == len(FILES)

@@ -14,14 +14,12 @@ from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.release.ready import check_ready
 from rc1_lib.release.report import write_page
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.workspace.artifacts import read_json, write_json
 from tests.cli.conftest import call
 from tests.conftest import Verdicts
 from tests.ticketed import ticketed
 
 REPORT = "reports/train.json"
-LAST, BETWEEN = "checkpoints/rc1/step_00004", "checkpoints/rc1/step_00002"
 SAID = re.compile(
     r"trained under the ticket of \S+ \(\w{12}\), but today's is the ticket of \S+ \(\w{12}\), which pins another "
     r"templates; run `rc1 train` again"
@@ -56,23 +54,19 @@ def ask(run: Run, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[
 @pytest.mark.parametrize(
     ("edit", "named"),
     [
-        ({}, ""),
         ({"issued": "2026-11-29T10:00:00+00:00", "ticket_sha256": "b" * 64, "reports": {"round1": 1}}, ""),
         ({"code_sha256": "x"}, "code"),
-        ({"config_sha256": "x"}, "settings"),
-        ({"judge": {"provider": "openai", "spec": "e"}}, "judge"),
         ({"files": {"pool": {"path": "p", "sha256": "x"}}}, "pool"),
-        ({"files": {"pool": {"path": "p", "sha256": "f"}, "labels": {"path": "l", "sha256": "x"}}}, "labels"),
         ({"files": {}}, "pool"),
     ],
-)  # fmt: skip
+)
 def test_tickets_that_pin_the_same_vouch_for_the_same_training(edit: dict[str, Any], named: str) -> None:
     training = {"ticket": carried(TICKET).model_dump()}
     why = why_outdated(training, {**TICKET, **edit})
     assert (f"pins another {named}; " in why) if named else why == ""
 
 
-@pytest.mark.parametrize("recorded", [{}, {"ticket": None}, {"ticket": {"issued": 5}}, {"ticket": []}])
+@pytest.mark.parametrize("recorded", [{}, {"ticket": {"issued": 5}}])
 def test_training_that_names_no_ticket_is_not_vouched_for(recorded: dict[str, Any]) -> None:
     assert "does not say which ticket the training carried" in why_outdated(recorded, TICKET)
 
@@ -103,23 +97,10 @@ def test_release_refuses_and_packs_nothing(outdated: Run, capsys: pytest.Capture
     assert not list(outdated.workspace.path("reports").rglob("*.tar"))
 
 
-def an_export(run: Run) -> list[str]:
-    folder = run.workspace.path("policy")
-    folder.mkdir()
-    made_from = {"path": BETWEEN, "sha256": fingerprint(run.workspace.path(BETWEEN))}
-    write_json(folder / "export.json", {"files": {}, "checkpoint": made_from})
-    return ["ckpt", "gguf", str(folder)]
-
-
 @pytest.mark.parametrize(
     "command",
-    [
-        lambda run: ["ckpt", "export", "latest"],
-        lambda run: ["ckpt", "export", BETWEEN],
-        lambda run: ["evaluate", "latest"],
-        an_export,
-    ],
-    ids=["export", "export of an earlier step", "evaluate", "gguf"],
+    [lambda run: ["ckpt", "export", "latest"], lambda run: ["evaluate", "latest"]],
+    ids=["export", "evaluate"],
 )
 def test_policy_is_not_used_under_another_ticket(
     outdated: Run, command: Callable[[Run], list[str]], capsys: pytest.CaptureFixture[str]
@@ -129,12 +110,3 @@ def test_policy_is_not_used_under_another_ticket(
     assert code == 2 and SAID.search(said)
     written = {path for path in outdated.workspace.root.rglob("*") if path.is_file()} - before
     assert not [path for path in written if path.suffix in (".safetensors", ".gguf") or "offline" in path.name]
-
-
-def test_checkpoint_of_a_later_unfinished_training_is_not_refused_for_it(outdated: Run) -> None:
-    from rc1_lib.preflight.carried_ticket import check_still_vouched
-
-    runs = [{"seed": 1, "checkpoint": LAST, "sha256": "2" * 64, "segments": []}]
-    changed(outdated, runs=runs)
-    checkpoint = outdated.workspace.path(LAST)
-    check_still_vouched(outdated, checkpoint, fingerprint(checkpoint))

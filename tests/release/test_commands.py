@@ -50,14 +50,6 @@ def test_release_is_packed_signed_and_verified(own: Run, tmp_path: Path, capsys:
     assert found["problems"][0].split(":")[0] in found["files"]
 
 
-def test_verify_rejects_a_missing_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for package in (tmp_path / "none.tar", tmp_path):
-        assert call("verify", str(package), "--workspace", str(tmp_path)) == 2
-        error = capsys.readouterr().err
-        assert "file not found" in error
-        assert "Traceback" not in error
-
-
 def test_key_that_cannot_sign_is_rejected_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "key.pem"
     rsa = generate_private_key(public_exponent=65537, key_size=2048)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tarfile
 from dataclasses import replace
@@ -18,7 +17,6 @@ from rc1_lib.release.package import write_package
 from rc1_lib.release.ready import check_ready
 from rc1_lib.release.verifier import MANIFEST, SUMS, verify
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.manifest import read_verified
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.evaluation.tables import PPO
@@ -91,24 +89,9 @@ def test_revoked_ticket_stops_the_release(own: Run) -> None:
         check_ready(own)
 
 
-def test_changed_byte_of_the_pool_stops_the_release(own: Run) -> None:
-    path = own.workspace.path(own.config.pool.path)
-    path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(TicketError, match=r"rc1_seed\.jsonl"):
-        check_ready(own)
-
-
 def test_failed_evaluation_stops_the_release(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     with pytest.raises(RC1Error, match=r"ppo_eval .*\(recall\)"):
-        check_ready(own)
-
-
-def test_evaluation_edited_to_pass_stops_the_release(own: Run) -> None:
-    failed = evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
-    path = own.workspace.path(read_json(own.workspace.path("reports/train.json"))["evaluation"])
-    path.write_bytes(orjson.dumps({**failed, "pass": True}))
-    with pytest.raises(RC1Error, match="reports/ppo_eval_"):
         check_ready(own)
 
 
@@ -117,8 +100,6 @@ def test_evaluation_edited_to_pass_stops_the_release(own: Run) -> None:
     [
         ({"evaluation": None}, "not evaluated"),
         ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, r"train\.json: does not have the form .*'x'"),
-        ({"config_sha256": "0" * 64}, "another configuration"),
-        ({"pass": False}, "ppo_eval failed"),
     ],
 )
 def test_inconsistent_training_report_stops_the_release(change: dict[str, object], fault: str, own: Run) -> None:
@@ -126,11 +107,6 @@ def test_inconsistent_training_report_stops_the_release(change: dict[str, object
     write_json(path, {**read_json(path), **change})
     with pytest.raises(RC1Error, match=fault):
         check_ready(own)
-
-
-def test_workspace_without_a_training_is_rejected_with_the_command(opened: Run) -> None:
-    with pytest.raises(RC1Error, match="rc1 train"):
-        check_ready(opened)
 
 
 def test_altered_or_unevaluated_checkpoint_stops_the_release(own: Run) -> None:
@@ -146,22 +122,6 @@ def test_altered_or_unevaluated_checkpoint_stops_the_release(own: Run) -> None:
     manifest = sha256_file(own.workspace.path(f"{other}/manifest.json"))
     write_json(path, {**body, "runs": [{**body["runs"][0], "checkpoint": other, "sha256": manifest}]})
     with pytest.raises(RC1Error, match=r"reports/ppo_eval_"):
-        check_ready(own)
-
-
-def test_pipe_in_a_checkpoint_is_not_waited_for(own: Run) -> None:
-    adapter = own.workspace.path("checkpoints/rc1/step_00004/adapter.safetensors")
-    adapter.unlink()
-    os.mkfifo(adapter)
-    with pytest.raises(RC1Error, match=r"adapter\.safetensors: .*\bpipe\b"):
-        read_verified(adapter.parent)
-
-
-def test_unreadable_training_report_stops_the_release(own: Run) -> None:
-    path = own.workspace.path("reports/train.json")
-    path.unlink()
-    path.symlink_to(path.name)
-    with pytest.raises(RC1Error, match=r"train\.json: .*\(Too many levels of symbolic links\)"):
         check_ready(own)
 
 

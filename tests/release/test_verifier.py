@@ -118,12 +118,14 @@ def entry(name: str, kind: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("../../escape", tarfile.REGTYPE), ("reports/../../escape", tarfile.REGTYPE), ("/etc/escape", tarfile.REGTYPE),
-        ("C:/escape", tarfile.REGTYPE), ("a\\..\\escape", tarfile.REGTYPE), ("link", tarfile.SYMTYPE),
-        ("link", tarfile.LNKTYPE), ("device", tarfile.CHRTYPE), ("pipe", tarfile.FIFOTYPE),
-        ("folder", tarfile.DIRTYPE), ("reports/07.json", tarfile.REGTYPE),
+        ("../../escape", tarfile.REGTYPE),
+        ("/etc/escape", tarfile.REGTYPE),
+        ("a\\..\\escape", tarfile.REGTYPE),
+        ("link", tarfile.SYMTYPE),
+        ("device", tarfile.CHRTYPE),
+        ("reports/07.json", tarfile.REGTYPE),
     ],
-)  # fmt: skip
+)
 def test_entry_that_no_package_may_contain_is_refused(name: str, kind: bytes, written: Write) -> None:
     content = packed()
     end = len(content.rstrip(b"\0")) // 512 * 512 + 512
@@ -138,7 +140,7 @@ def test_trailing_bytes_and_truncation_are_found(written: Write) -> None:
             verify(written(other))
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04" + bytes(600), bytes(10_240), b"\x1f\x8b" * 600])
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04" + bytes(600), b"\x1f\x8b" * 600])
 def test_file_that_is_not_an_archive_is_refused(content: bytes, written: Write) -> None:
     with pytest.raises(RC1Error, match="is not what `rc1 release` writes"):
         verify(written(content))

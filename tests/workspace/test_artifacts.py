@@ -22,7 +22,6 @@ from rc1_lib.workspace.artifacts import (
     atomic_write,
     default_root,
     file_state,
-    read_manifest,
     recorded_write,
     sha256_tree,
     write_text,
@@ -33,7 +32,7 @@ NAME = "data/rows.jsonl"
 INPUTS = {"seed": 1}
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+@pytest.mark.parametrize("umask", [0o002, 0o077])
 def test_modes_of_files_and_folders_follow_the_umask(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
@@ -127,7 +126,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("delay", [0.011, 0.023, 0.037, 0.052, 0.071, 0.097])
+@pytest.mark.parametrize("delay", [0.011, 0.037, 0.071])
 def test_a_kill_at_any_moment_leaves_a_known_state_and_a_whole_file(tmp_path: Path, delay: float) -> None:
     workspace = Workspace(tmp_path)
     with subprocess.Popen([sys.executable, "-c", _LOOP, str(tmp_path)], stdout=subprocess.PIPE) as writer:
@@ -146,33 +145,6 @@ def test_a_kill_at_any_moment_leaves_a_known_state_and_a_whole_file(tmp_path: Pa
     assert file_state(workspace, NAME, INPUTS) is FileState.FRESH
 
 
-def test_reports_use_paths_relative_to_the_workspace(workspace: Workspace, tmp_path: Path) -> None:
-    assert workspace.name(tmp_path / "data/rows.jsonl") == "data/rows.jsonl"
-    assert workspace.name(Path("/elsewhere/on/this/machine/file.json")) == "file.json"
-
-
-def test_write_text_creates_folders_and_writes_the_text(tmp_path: Path) -> None:
-    write_text(tmp_path / "deep/er/a.txt", "你好\n")
-    assert (tmp_path / "deep/er/a.txt").read_text(encoding="utf-8") == "你好\n"
-    with atomic_write(tmp_path / "b.bin") as stream:
-        stream.write(b"x")
-    assert (tmp_path / "b.bin").read_bytes() == b"x"
-
-
-def test_a_damaged_manifest_counts_as_missing(workspace: Workspace) -> None:
-    write(workspace, b"one\n")
-    workspace.manifest_path(NAME).write_text("not json")
-    assert read_manifest(workspace, NAME) is None
-    assert file_state(workspace, NAME, INPUTS) is FileState.FOREIGN
-
-
-def test_the_next_write_removes_temporary_files_of_a_killed_writer(workspace: Workspace) -> None:
-    workspace.path("data").mkdir()
-    (workspace.path("data") / ".rows.jsonl.abc.tmp").write_bytes(b"half a file")
-    write(workspace, b"one\n")
-    assert [path.name for path in workspace.path("data").iterdir()] == ["rows.jsonl"]
-
-
 @pytest.mark.parametrize("checksum", [None, "0000  data/rows.jsonl\n"])
 def test_a_file_with_a_missing_or_wrong_checksum_is_stale(workspace: Workspace, checksum: str | None) -> None:
     write(workspace, b"one\n")
@@ -181,18 +153,11 @@ def test_a_file_with_a_missing_or_wrong_checksum_is_stale(workspace: Workspace, 
     assert file_state(workspace, NAME, INPUTS) is FileState.STALE
 
 
-@pytest.mark.parametrize("inputs", [INPUTS, {"seed": 2}])
-def test_a_file_of_another_kind_is_foreign_with_any_inputs(workspace: Workspace, inputs: dict[str, int]) -> None:
+def test_a_file_of_another_kind_is_foreign(workspace: Workspace) -> None:
     with recorded_write(workspace, NAME, {"kind": "pool", "inputs": INPUTS}) as stream:
         stream.write(b"one\n")
     assert file_state(workspace, NAME, INPUTS, "pool") is FileState.FRESH
-    assert file_state(workspace, NAME, inputs, "metrics") is FileState.FOREIGN
-
-
-def test_a_manifest_does_not_apply_to_a_file_of_the_same_name(workspace: Workspace) -> None:
-    write(workspace, b"one\n")
-    write_text(workspace.path("other/rows.jsonl"), "one\n")
-    assert file_state(workspace, "other/rows.jsonl", INPUTS) is FileState.FOREIGN
+    assert file_state(workspace, NAME, INPUTS, "metrics") is FileState.FOREIGN
 
 
 def test_a_file_does_not_take_the_manifest_of_its_namesake(workspace: Workspace) -> None:

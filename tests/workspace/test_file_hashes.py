@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Callable
-from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 
-from rc1_lib.errors import RC1Error
 from rc1_lib.workspace import file_hashes
 from rc1_lib.workspace.file_hashes import forget_hashes, hashes_known, sha256_file, sha256_known
 
@@ -81,19 +78,6 @@ def test_an_edit_that_restores_size_and_mtime_is_detected(tmp_path: Path, settle
         assert sha256_known(path) == sha256_of(b"b row")
 
 
-def test_a_replaced_file_is_detected(tmp_path: Path, settled: None) -> None:
-    path, other = tmp_path / "rows.jsonl", tmp_path / "other"
-    path.write_bytes(b"a row")
-    other.write_bytes(b"b row")
-    with hashes_known():
-        assert (sha256_known(path), sha256_known(other)) == (sha256_of(b"a row"), sha256_of(b"b row"))
-        other.replace(path)
-        assert sha256_known(path) == sha256_of(b"b row")
-        path.unlink()
-        with pytest.raises(RC1Error, match=r"\(No such file"):
-            sha256_known(path)
-
-
 def test_the_hash_of_a_just_changed_file_is_not_cached(
     tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,18 +108,3 @@ def test_the_hash_of_a_file_that_changes_while_it_is_read_is_not_cached(
         assert sha256_known(path) == sha256_of(b"a row")
         monkeypatch.setattr(hashlib, "file_digest", digest)
         assert sha256_known(path) == sha256_of(b"b row")
-
-
-def test_the_hash_cache_is_shared_with_threads_of_the_same_context_only(
-    tmp_path: Path, reads: list[str], settled: None
-) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(b"a row")
-    with hashes_known():
-        sha256_known(path)
-        for context, expected in ((copy_context(), 1), (None, 2)):
-            target = (lambda: sha256_known(path)) if context is None else (lambda c=context: c.run(sha256_known, path))
-            thread = threading.Thread(target=target)
-            thread.start()
-            thread.join()
-            assert len(reads) == expected

@@ -42,12 +42,6 @@ def test_a_second_run_raises_an_error_until_the_first_is_killed(tmp_path: Path) 
         assert (tmp_path / LOCK).read_text().startswith("another (process ")
 
 
-def test_a_folder_instead_of_the_lock_file_raises_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / LOCK).mkdir(parents=True)
-    with pytest.raises(RC1Error, match=r"\.run\.lock: "), holding(Workspace(tmp_path), "a preflight"):
-        pass
-
-
 def test_a_read_only_workspace_raises_an_error_that_names_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

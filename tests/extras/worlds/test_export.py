@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from rc1_lib.environment.episode import Episode
 from rc1_lib.errors import RC1Error
-from rc1_lib.extras.worlds import package
 from rc1_lib.extras.worlds.check import differences, named_pool
 from rc1_lib.extras.worlds.package import export_world
 from rc1_lib.extras.worlds.served import ServedWorld, opened, paid, reference_turns, replayed
 from rc1_lib.extras.worlds.spec import MANIFEST, Part, WorldSpec
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.environment.worlds import call, qwen_text
-from tests.extras.worlds.small import REWARDS, ROWS, pool_of, small_run, turns_of
-from tests.imports import imports
+from tests.environment.worlds import call
+from tests.extras.worlds.small import ROWS, pool_of, small_run, turns_of
 
 
 @pytest.fixture
@@ -53,20 +48,6 @@ def test_export_is_reproducible_and_matches_its_sources(run: Run, world: Path, t
     assert different(run, world) == []
 
 
-@pytest.mark.parametrize("name", list(REWARDS))
-def test_demonstration_reward_matches_hand_value(world: Path, name: str) -> None:
-    served = ServedWorld.read(world)
-    row = served.row_of(name)
-    assert replayed(served.spec, row, turns_of(dict(row)))[1].total == pytest.approx(REWARDS[name], abs=1e-12)
-
-
-def test_calls_in_text_earn_the_same_reward_as_parsed_calls(world: Path) -> None:
-    served = ServedWorld.read(world)
-    row = served.row_of("pool-gsm8k-1")
-    texts = [{"content": qwen_text(turn)} for turn in turns_of(dict(row))]
-    assert replayed(served.spec, row, texts)[1].total == pytest.approx(REWARDS["pool-gsm8k-1"], abs=1e-12)
-
-
 def test_reference_asks_only_if_needed_and_a_truncated_turn_is_not_an_answer(world: Path) -> None:
     served = ServedWorld.read(world)
     rows = [served.row(place) for place in range(3)]
@@ -95,10 +76,8 @@ def test_rewards_stay_within_the_declared_range(run: Run, world: Path) -> None:
     ("edit", "error"),
     [
         (lambda text: text.replace('"source_id": "c", ', ""), r"line 2: .* source_id; "),
-        (lambda text: text.replace('"task": "gsm8k"', '"task": "chess"'), r"task 'chess'"),
         (lambda text: text.replace('"otherwise"', '"other"'), r"rows\.jsonl: .*played"),
         (lambda text: text[:-20], r"line 3: .*JSON"),
-        (lambda text: "", r"rows\.jsonl: .*empty"),
     ],
 )
 def test_invalid_rows_are_rejected_with_their_place(
@@ -118,18 +97,12 @@ def replace_rows(run: Run) -> None:
         pool.write_text(pool.read_text().replace("462", "463"))
 
 
-def delete_metrics(run: Run) -> None:
-    run.workspace.path(run.config.difficulty.metrics_path).unlink()
-
-
 def edit_metrics(run: Run) -> None:
     metrics = run.workspace.path(run.config.difficulty.metrics_path)
     metrics.write_text(metrics.read_text().replace("easy", "hard"))
 
 
-@pytest.mark.parametrize(
-    ("damage", "state"), [(replace_rows, "stale"), (delete_metrics, "missing"), (edit_metrics, "altered")]
-)
+@pytest.mark.parametrize(("damage", "state"), [(replace_rows, "stale"), (edit_metrics, "altered")])
 def test_rows_whose_metrics_do_not_match_are_rejected(
     run: Run, world: Path, tmp_path: Path, damage: Callable[[Run], None], state: str
 ) -> None:
@@ -143,13 +116,6 @@ def test_rows_whose_metrics_do_not_match_are_rejected(
     with pytest.raises(RC1Error, match=error):
         different(run, world)
     assert not (tmp_path / "other").exists()
-
-
-def test_altered_balanced_pool_is_rejected(run: Run, tmp_path: Path) -> None:
-    pool = pool_of(run)
-    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
-    with pytest.raises(RC1Error, match=r"balanced\.jsonl: .*altered.*fresh.*rc1 difficulty-bucketize"):
-        export_world(run, pool, tmp_path / "world", Part.ALL)
 
 
 def test_part_contains_only_training_or_evaluation_questions(run: Run, tmp_path: Path) -> None:
@@ -186,12 +152,8 @@ def test_existing_folder_is_rejected_and_a_failed_export_leaves_nothing(run: Run
     ("old", "new", "where"),
     [
         ("success: 0.7", "success: 0.9", "rc1.reward.success"),
-        ("turns: 8", "turns: 9", "rc1.limits.turns"),
-        ("use_penalty: true", "use_penalty: false", "rc1.reward.use_penalty"),
         ("port: 8000", "port: 8001", "port"),
-        ("    count: 3", "    count: 4", "rc1.rows.count"),
         ("path: templates/pack_v2", "path: templates/pack_v1", "rc1.templates.path"),
-        ("- ask_user", "- ask_anybody", "validation.capabilities.declared_tools"),
         ("network:", "networks:", "validation.network|validation.networks"),
     ],
 )
@@ -210,13 +172,7 @@ def test_edited_rows_are_reported_and_not_served(run: Run, world: Path) -> None:
         ServedWorld.read(world)
 
 
-def test_edited_and_missing_server_files_are_reported(run: Run, world: Path) -> None:
-    (world / "server/app.py").write_text("app = None\n")
-    (world / "Dockerfile").unlink()
-    assert sorted(different(run, world)) == ["Dockerfile", "server/app.py"]
-
-
-@pytest.mark.parametrize("name", ["rc1_lib/__init__.py", "yaml.py", "server/app.so", "validation/more/plan.json"])
+@pytest.mark.parametrize("name", ["rc1_lib/__init__.py", "server/app.so"])
 def test_additional_module_or_folder_is_reported(run: Run, world: Path, name: str) -> None:
     """A server that is started in the folder would import it in place of the intended one."""
     for path in (world / ".venv/lib/rc1_lib.py", world / "server/__pycache__/app.pyc", world / name):
@@ -225,39 +181,9 @@ def test_additional_module_or_folder_is_reported(run: Run, world: Path, name: st
     assert different(run, world) == [name.removesuffix("/__init__.py").removesuffix("/plan.json")]
 
 
-def test_different_code_is_reported(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "code_sha256", lambda: "other code")
-    assert different(run, world) == ["rc1.code"]
-
-
-def test_edited_pool_is_reported_even_if_the_exported_rows_are_unchanged(run: Run, world: Path) -> None:
-    pool = pool_of(run)
-    export_world(run, pool, world.with_name("training"), Part.TRAINING)
-    pool.write_text("".join(pool.read_text().splitlines(keepends=True)[:2]))
-    assert different(run, world.with_name("training")) == ["rc1.pool.sha256"]
-    assert set(different(run, world)) == {
-        "rc1.pool.sha256", "rc1.rows.count", "rc1.rows.sha256", "rows.jsonl",
-        "validation.capabilities.declared_task_count.all", "validation.task_distribution.dataset_version",
-    }  # fmt: skip
-
-
-def test_edited_template_pack_is_reported(run: Run, world: Path) -> None:
-    own = run.workspace.path(run.config.pool.templates_dir)
-    shutil.copytree(run.workspace.find(run.config.pool.templates_dir), own)
-    assert different(run, world) == []
-    edited = min(own.rglob("*.json"))
-    edited.write_text(edited.read_text() + " ")
-    assert different(run, world) == ["rc1.templates.sha256"]
-
-
 def test_different_settings_are_reported(run: Run, world: Path) -> None:
     other = small_run(run.workspace.root, "training.reward.turn=0.05")
     assert different(other, world) == ["validation.reward.range", "rc1.reward.turn"]
-
-
-def test_different_version_is_reported(run: Run, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(package, "__version__", "9.9.9")
-    assert different(run, world) == ["version", "rc1.version", "README.md", "pyproject.toml"]
 
 
 def _cut(text: str, key: str) -> str:
@@ -272,15 +198,7 @@ def _cut(text: str, key: str) -> str:
         (lambda text: "name: [", r"openenv\.yaml line 2: .*YAML"),
         (lambda text: _cut(text, "malformed"), r"rc1\.limits: .*turns.*malformed"),
         (lambda text: text.replace("alpha: 0.25", "alpha: .nan"), r"rc1\.reward\.alpha: .*nan, "),
-        (lambda text: text.replace("alpha: 0.25", "alpha: -1"), r"rc1\.reward: .*'alpha' .*-1\b"),
-        (
-            lambda text: text.replace("turns: 8", "turns: 6.5"),
-            r"limits\.turns: .*6\.5, .*whole",
-        ),
-        (lambda text: text.replace("calls: 5", "calls: true"), r"calls: .*True, .*whole"),
-        (lambda text: text.replace("alpha: 0.25", "alpha: true"), r"alpha: .*True, "),
         (lambda text: text.replace("penalty: true", "penalty: 1"), r"penalty: .*1, .*true or false"),
-        (lambda text: text.replace("turns: 8", "turns: 0"), r"rc1\.limits: .*'turns' .*0\b"),
         (lambda text: text.replace("count: 3\n    sha256", "count: 3\n    md5"), r"rc1\.rows\.sha256 is missing"),
     ],
 )
@@ -290,38 +208,6 @@ def test_invalid_manifest_is_rejected_with_its_key(world: Path, edit: Callable[[
     assert (world / MANIFEST).read_text() != text
     with pytest.raises(RC1Error, match=error):
         ServedWorld.read(world)
-
-
-def test_missing_manifest_or_pool_is_an_error_with_the_remedy(run: Run, world: Path, tmp_path: Path) -> None:
-    with pytest.raises(RC1Error, match=r"openenv\.yaml: .*\(No such file"):
-        named_pool(run, tmp_path)
-    pool_of(run).unlink()
-    with pytest.raises(RC1Error, match=r"openenv\.yaml: .*--rows"):
-        named_pool(run, world)
-
-
-def test_reward_settings_are_those_of_training_without_the_judge(run: Run, world: Path) -> None:
-    reward = asdict(WorldSpec.read(world).reward)
-    assert run.config.training.reward.judge > 0
-    assert (reward.pop("judge"), reward.pop("success"), reward.pop("turn")) == (0.0, 0.7, 0.04)
-
-
-def importers(name: str) -> set[str]:
-    """The files of the library that import a module."""
-    last_name = name.rpartition(".")[2].encode()
-    return {
-        path.relative_to(PROJECT_ROOT).as_posix()
-        for path in (PROJECT_ROOT / "rc1_lib").rglob("*.py")
-        if last_name in path.read_bytes()
-        and any(module == name or module.startswith(f"{name}.") for module in imports(path))
-    }
-
-
-def test_each_optional_library_is_imported_by_one_module_only() -> None:
-    assert importers("openenv") == {"rc1_lib/extras/worlds/openenv_server.py"}
-    assert importers("verifiers") == {"rc1_lib/extras/worlds/verifiers_taskset.py"}
-    assert importers("rc1_lib.extras.worlds.openenv_server") == {"rc1_lib/extras/worlds/files/server/app.py"}
-    assert importers("rc1_lib.extras.worlds.verifiers_taskset") == set()
 
 
 def test_every_row_of_a_built_pool_is_served(built: Run, tmp_path: Path) -> None:

@@ -16,11 +16,9 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.extras.worlds.package import export_world
 from rc1_lib.extras.worlds.served import ServedWorld, replayed
-from rc1_lib.extras.worlds.spec import MANIFEST, Part
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.extras.worlds.small import REWARDS, ROWS, pool_of, record, small_run, turns_of
+from tests.extras.worlds.small import REWARDS, ROWS, turns_of
 
 pytestmark = pytest.mark.skipif(find_spec("verifiers") is None, reason="the extra 'verifiers' is not installed")
 
@@ -49,17 +47,6 @@ def validated(world: Path, out: Path) -> dict[str, dict[str, int]]:
 
 def test_vf_validate_passes(world: Path, tmp_path: Path) -> None:
     assert validated(world, tmp_path / "out") == {"gold": {"valid": 3}, "noop": {"valid": 3}}
-
-
-def test_vf_validate_fails_on_a_row_that_its_answer_does_not_solve(tmp_path: Path) -> None:
-    run = small_run(tmp_path / "workspace")
-    pool = pool_of(run)
-    rows = [json.loads(line) for line in pool.read_text().splitlines()]
-    rows[0]["answer"] = "none of them"  # the rule of the task finds no number in it
-    record(run, "".join(json.dumps(row) + "\n" for row in rows))
-    export_world(run, pool, tmp_path / "world", Part.ALL)
-    found = validated(tmp_path / "world", tmp_path / "out")
-    assert found == {"gold": {"valid": 2, "invalid": 1}, "noop": {"valid": 3}}
 
 
 @contextmanager
@@ -125,13 +112,6 @@ def test_verifiers_rollout_earns_our_reward(world: Path, tmp_path: Path, row: di
     assert trace["metrics"]["solved"] == row["solved"]
 
 
-def test_user_replies_reach_the_model_in_one_conversation(world: Path, tmp_path: Path) -> None:
-    trace = played(world, tmp_path / "out", "pool-gsm8k-1", turns_of(ROWS[1]))
-    messages = [node["message"] for node in trace["nodes"]]
-    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool", "assistant"]
-    assert messages[3]["content"] == "It is 39."
-
-
 def test_malformed_turns_are_charged_and_a_truncated_answer_earns_nothing(world: Path, tmp_path: Path) -> None:
     broken: Turns = [{"content": "<tool_call>"}, {"content": "Answer: 384"}]
     assert reward_of(played(world, tmp_path / "a", "pool-gsm8k-2", broken)) == pytest.approx(
@@ -141,14 +121,3 @@ def test_malformed_turns_are_charged_and_a_truncated_answer_earns_nothing(world:
     assert reward_of(played(world, tmp_path / "b", "pool-gsm8k-2", twice)) == pytest.approx(-0.2 - 2 * 0.04)
     cut: Turns = [{"content": "Answer: 384"}]
     assert reward_of(played(world, tmp_path / "c", "pool-gsm8k-2", cut, "length")) == pytest.approx(-0.04)
-
-
-def test_edited_world_is_not_played(world: Path, tmp_path: Path) -> None:
-    edited = tmp_path / "edited"
-    edited.mkdir()
-    (edited / MANIFEST).write_bytes((world / MANIFEST).read_bytes())
-    (edited / "rows.jsonl").write_bytes((world / "rows.jsonl").read_bytes().replace(b"384", b"385", 1))
-    runtime = ("--taskset.folder", str(edited), "--runtime.type", "subprocess")
-    done = verifiers("validate", edited, tmp_path / "out", *runtime)
-    assert done.returncode != 0
-    assert "its manifest says" in done.stdout + done.stderr

@@ -1,7 +1,6 @@
-"""Every engine through `prefect deployment run rc1/train` on the bundled base: killed and restarted, same bytes.
+"""`prefect deployment run rc1/train` on the bundled base: killed and restarted, same bytes.
 
-A worker of a process pool starts the runs, as with `make serve`. Engines that learn from rows alone are
-not engines of a run (`configs/train_local.yaml`).
+A worker of a process pool starts the runs, as with `make serve`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from prefect.settings import PREFECT_API_URL
 
 from deployments.register import create_pool, register
 from deployments.server import settings
-from rc1_lib.config.engines import ENGINES
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.conftest import Verdicts
@@ -34,12 +32,6 @@ from tests.ticketed import ticketed
 from .trainings import checkpoint_hashes, logged, start
 
 POOL = "rc1-engines"
-CONFIGS = {
-    "torch_ppo": "configs/local.yaml",
-    "torch_grpo": "configs/grpo_local.yaml",
-    "trl_dpo": "configs/dpo_local.yaml",
-    "pure_pt_sft": "configs/sft_local.yaml",
-}
 SMALL = (
     "base_model=models/embedded", "training.max_tokens=336", "rollout_len=128", "lr=0.001", "training.shards=2",
     "training.warm_start.steps=2", "training.warm_start.batch_size=4",
@@ -63,12 +55,12 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 @pytest.fixture
 def run_of(built: Run, verdicts: Verdicts, tmp_path: Path) -> Callable[..., Run]:
-    """`run_of("torch_ppo", "alone")`: a ticket for the engine's own configuration in a workspace of that name."""
+    """`run_of("alone")`: a ticket in a workspace of that name."""
 
-    def make(engine: str, name: str) -> Run:
+    def make(name: str) -> Run:
         root = tmp_path / name
         shutil.copytree(built.workspace.root, root)
-        return ticketed(root, built, verdicts, *SMALL, config=PROJECT_ROOT / CONFIGS[engine])
+        return ticketed(root, built, verdicts, *SMALL, config=PROJECT_ROOT / "configs/local.yaml")
 
     return make
 
@@ -114,18 +106,10 @@ def kill_after(step: int, run: Run, flow_run: UUID) -> None:
     until(lambda: (state := seen(flow_run).state) is not None and state.is_final(), lambda: seen(flow_run).state)
 
 
-def test_every_engine_has_a_configuration_here() -> None:
-    assert set(CONFIGS) == set(ENGINES)
-
-
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("engine", CONFIGS)
-def test_killed_deployed_run_resumes_to_the_same_bytes(
-    engine: str, run_of: Callable[..., Run], worker: dict[str, str]
-) -> None:
-    alone, killed = run_of(engine, "alone"), run_of(engine, "killed")
-    assert killed.config.training.engine == engine
+def test_killed_deployed_run_resumes_to_the_same_bytes(run_of: Callable[..., Run], worker: dict[str, str]) -> None:
+    alone, killed = run_of("alone"), run_of("killed")
     assert start(alone, config=str(alone.config_path)).is_completed()
     first, _ = deployed(killed, worker)
     kill_after(3, killed, first)
