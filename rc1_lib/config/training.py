@@ -85,7 +85,7 @@ class HeldOut(Section):
     """Share of source questions held out."""
     prompts: Positive
     """Number of prompts to play, drawn by `priority_sampling.by_difficulty` as far as there are enough, in each
-    difficulty equally many of every task, with and without something missing."""
+    difficulty equally many of every task."""
     judged: Annotated[int, Field(ge=0)]
     """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is called."""
     between: OnTheWay

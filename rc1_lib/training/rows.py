@@ -210,7 +210,8 @@ def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Seque
 def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[MeasuredRow]:
     """Draw `prompts` rows: each bucket's share as far as there are enough, then any other rows.
 
-    Each draw takes tasks, with and without something missing, in turns: a claim about a task needs prompts of it.
+    Each draw takes tasks in turns, since a claim about a task needs prompts of it. Within a task something is missing
+    as often as in the pool, so that means over all prompts, such as turns, are those of its dialogues.
     """
     held = config.training.held_out
     order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
@@ -224,13 +225,12 @@ def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[
 
 
 def _in_turns(rows: Sequence[MeasuredRow]) -> list[MeasuredRow]:
-    """Order rows so that each task, with and without something missing, comes up equally often while it lasts."""
-    seen: Counter[tuple[str, bool]] = Counter()
+    """Order rows so that each task comes up equally often while its rows last."""
+    seen: Counter[str] = Counter()
     turns: list[tuple[int, MeasuredRow]] = []
     for row in rows:
-        kind = (row["task"], row["needs_clarification"])
-        turns.append((seen[kind], row))
-        seen[kind] += 1
+        turns.append((seen[row["task"]], row))
+        seen[row["task"]] += 1
     return [row for _, row in sorted(turns, key=lambda turn: turn[0])]
 
 
