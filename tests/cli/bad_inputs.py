@@ -104,6 +104,7 @@ _TICKET = {
     "version": 1, "profile": "local", "issued": "2026-01-01T00:00:00+00:00", "expires": "2026-01-02T00:00:00+00:00",
     "commit": None, "files": {}, "reports": {}, "judge": {"provider": "rubric", "spec": "v1"}, "waived": {},
     "not_applicable": {},
+    "foreign_gates": {},
     "config": {}, "ticket_sha256": None, "revoked": None,
 }  # fmt: skip
 

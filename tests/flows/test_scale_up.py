@@ -73,13 +73,15 @@ def as_a_process(server: str, storage: str, workspace: str, *overrides: str) -> 
 def tasks_of(state: State[Any]) -> dict[str, str]:
     """Task run -> the name of its state."""
     of_flow = FlowRunFilter(id=FlowRunFilterId(any_=[state.state_details.flow_run_id]))
-    deadline = time.monotonic() + 30
+    deadline, before = time.monotonic() + 30, -1
     while True:  # events reach the server after the flow has ended
         with get_client(sync_client=True) as client:
             found = client.read_task_runs(flow_run_filter=of_flow)
         names = {run.name: run.state.name or "" for run in found if run.state is not None and run.state.is_final()}
-        if "scale-up report" in {name.rpartition("-")[0] for name in names} or time.monotonic() > deadline:
+        reported = "scale-up report" in {name.rpartition("-")[0] for name in names}
+        if (reported and len(names) == len(found) == before) or time.monotonic() > deadline:
             return names
+        before = len(found)
         time.sleep(0.2)
 
 

@@ -453,9 +453,9 @@ def test_a_provider_from_the_environment_needs_its_own_model_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "a-key-of-somebodys")
-    monkeypatch.setenv("SCORER_PROVIDER", "deepseek_r1")
+    monkeypatch.setenv("SCORER_PROVIDER", "openai")
     with pytest.raises(ConfigError, match=r"'gemini-2\.5-flash', .*ppo_scale\.yaml .*--set judge\.model=NAME"):
         check_judge(open_run(profile="prod", workspace=tmp_path))
-    check_judge(open_run(profile="prod", workspace=tmp_path, overrides=["judge.model=deepseek-reasoner"]))
+    check_judge(open_run(profile="prod", workspace=tmp_path, overrides=["judge.model=a-model"]))
     monkeypatch.setenv("SCORER_PROVIDER", "gemini")
     check_judge(open_run(profile="prod", workspace=tmp_path))

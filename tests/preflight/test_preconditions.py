@@ -11,7 +11,7 @@ from rc1_lib.preflight.preconditions import OWN_WAIVERS, check_preconditions
 from rc1_lib.run import open_run
 from rc1_lib.runtime import libraries
 
-LIVE = ("judge.provider=gemini", "judge.base_url=http://127.0.0.1:9/", OWN_WAIVERS)
+LIVE = ("judge.provider=openai", "judge.base_url=http://127.0.0.1:9/", OWN_WAIVERS)
 
 
 def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
         check_preconditions(run, calibrates=True, ticket=False)
     check_preconditions(run, calibrates=False, ticket=False)
     check_preconditions(
-        open_run(workspace=tmp_path, overrides=(*LIVE, "judge.model=gemini-x")), calibrates=True, ticket=False
+        open_run(workspace=tmp_path, overrides=(*LIVE, "judge.model=a-model")), calibrates=True, ticket=False
     )
     verified = (*LIVE, "training.reward.judge=0", "training.reward.success=1")
     check_preconditions(open_run(workspace=tmp_path, overrides=verified), calibrates=True, ticket=False)
@@ -40,7 +40,7 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
 def test_configuration_that_can_never_be_trained_is_rejected_before_a_judge_is_paid(
     setting: str, named: str, tmp_path: Path
 ) -> None:
-    live = open_run(workspace=tmp_path, overrides=(*LIVE, "judge.model=gemini-x", setting))
+    live = open_run(workspace=tmp_path, overrides=(*LIVE, "judge.model=a-model", setting))
     with pytest.raises(ConfigError, match=named):
         check_preconditions(live, calibrates=True, ticket=False)
     check_preconditions(live, calibrates=False, ticket=False)
@@ -48,7 +48,7 @@ def test_configuration_that_can_never_be_trained_is_rejected_before_a_judge_is_p
 
 
 def test_shipped_waivers_of_the_local_rubric_are_rejected_for_another_judge(tmp_path: Path) -> None:
-    live = ("judge.provider=gemini", "judge.model=gemini-x")
+    live = ("judge.provider=gemini", "judge.model=a-model")
     shipped = open_run(workspace=tmp_path, overrides=live)
     with pytest.raises(ConfigError, match=r"gates\.waivers: anti_simulation, judge_agreement.*'gemini'"):
         check_preconditions(shipped, calibrates=False, ticket=False)

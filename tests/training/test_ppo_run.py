@@ -210,7 +210,9 @@ def test_saved_infinite_optimizer_moment_is_rejected_by_name(tiny: Tiny, whole: 
 
 
 def judged(tiny: Tiny, name: str, *more: str) -> Run:
-    return weigh(tiny("training.reward.judge=1", "training.reward.success=0.5", *more, name=name))
+    return weigh(
+        tiny("training.reward.judge=1", "training.reward.success=0.5", "training.reward.turn=0.04", *more, name=name)
+    )
 
 
 @pytest.mark.long
@@ -268,7 +270,8 @@ def test_segment_with_judged_reward_begins_with_a_judge_check(tiny: Tiny, monkey
 def with_baseline(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, url: str, *more: str) -> Run:
     """A run whose episodes a live, priced judge scores, with a baseline of 30 dialogues."""
     run = tiny(
-        "training.reward.judge=1", "training.reward.success=0.5", "judge.baseline.n=30", "judge.samples=2",
+        "training.reward.judge=1", "training.reward.success=0.5", "training.reward.turn=0.04",
+        "judge.baseline.n=30", "judge.samples=2",
         "judge.prices={input: 1, output: 2}", *overrides(url), *more,
     )  # fmt: skip
     rows = pl.DataFrame([{"id": str(place), "messages": messages} for place, messages in enumerate(dialogues(30))])
