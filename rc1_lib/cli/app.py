@@ -35,7 +35,7 @@ Five commands to begin with:
   rc1 train          train a policy and compare it with the initial one
   rc1 report         write one page about the run, passed or failed
 
-To try them on a small pool: rc1 preflight --workspace try --set pool.n=1200
+To try them on a small pool: rc1 preflight --workspace try --set pool.n=3000
 All commands: rc1 --help. One command: rc1 preflight --help."""
 """Printed by `rc1` without a command."""
 
@@ -77,7 +77,7 @@ _NO_CONFIG = ("config", "profile", "overrides")
 _TRAINS = ("plan", "learnability", "train", "evaluate")
 for _panel, _commands in {
     "The run": (
-        ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=1200"),
+        ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=3000"),
         ("round1", preflight.round1, "rc1 round1 --build never"),
         ("round2", preflight.round2, "rc1 round2"),
         ("plan", plan.plan, "rc1 plan --all-seeds"),
@@ -138,7 +138,7 @@ command(
 )  # fmt: skip
 
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, show it, revoke it.")
-command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=1200")
+command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=3000")
 command(_ticket, "show", preflight.show_ticket, "rc1 ticket show --json")
 command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
@@ -158,7 +158,7 @@ app.add_typer(_world, name="world", rich_help_panel="The run")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")
 command(_config, "verify", setup.verify_config, "rc1 config verify --profile prod")
-command(_config, "show", setup.show_config, "rc1 config show --set pool.n=1200")
+command(_config, "show", setup.show_config, "rc1 config show --set pool.n=3000")
 app.add_typer(_config, name="config", rich_help_panel="Setup and help")
 
 _scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: show it, repair it.")

@@ -47,15 +47,15 @@ def test_custom_model_example_passes_the_training_gate(tmp_path: Path) -> None:
     assert training_gate(config).status is Status.PASSED
 
 
-def test_tutorial_damage_adds_60_rows_under_new_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tutorial_damage_adds_100_rows_under_new_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pool = tmp_path / "try" / "data" / "rollouts" / "rc1_seed.jsonl"
     pool.parent.mkdir(parents=True)
-    pool.write_text("".join(json.dumps({"id": f"row-{at}", "answer": at}) + "\n" for at in range(80)))
-    run(example("../tutorial.md", '"""Copy sixty rows'))
+    pool.write_text("".join(json.dumps({"id": f"row-{at}", "answer": at}) + "\n" for at in range(120)))
+    run(example("../tutorial.md", '"""Copy a hundred rows'))
     rows = [json.loads(line) for line in pool.read_text().splitlines()]
-    assert len({row["id"] for row in rows}) == 140
-    assert [row["answer"] for row in rows[80:]] == list(range(60))
+    assert len({row["id"] for row in rows}) == 220
+    assert [row["answer"] for row in rows[120:]] == list(range(100))
 
 
 def test_custom_dialogue_example_writes_consistent_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
