@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from rc1_lib.config.addresses import VLLM_KEY
 from rc1_lib.config.file import decisive, dump_config, load_config, read_layers
@@ -38,6 +39,7 @@ _USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"
 
 _OVERRIDES = {"BASE_MODEL": "base_model", "SCORER_PROVIDER": "judge.provider", "SCORER_BASE_URL": "judge.base_url"}
 _LIVE_MODE = "REWARD_LIVE_MODE"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _OWN_CODE = "gates.reward_hacking.own"
 """The only key whose files are executed."""
 TICKET_KEY = "RC1_TICKET_KEY"
@@ -136,6 +138,35 @@ def recorded_config(workspace: str | Path | None) -> str | None:
     """Return the effective configuration that a workspace has recorded, or None: a ticket is valid only for its own."""
     path = workspace_at(workspace).path(EFFECTIVE)
     return str(path) if opening_of(path) is not None else None
+
+
+def check_remembered_addresses(run: Run, by_caller: Sequence[str]) -> None:
+    """Reject an address outside this machine that only files of the workspace name, since a key would be sent there.
+
+    If the project itself is in the workspace, this does not apply: who can write there can change RC1's code as well.
+
+    Args:
+        run: a run opened by what the workspace has recorded.
+        by_caller: overrides of the caller.
+
+    Raises:
+        ConfigError: names the key and the address, and how the caller can name it.
+    """
+    if PROJECT_ROOT.is_relative_to(run.workspace.root):
+        return
+    named = {override.partition("=")[0].strip() for override in by_caller}
+    named |= {key for variable, key in _OVERRIDES.items() if os.environ.get(variable)}
+    addresses = {
+        "judge.base_url": run.config.judge.base_url,
+        "training.vllm.base_url": run.config.training.vllm.base_url,
+    }
+    for key, address in addresses.items():
+        if address is None or key in named or urlsplit(address).hostname in _LOOPBACK:
+            continue
+        raise ConfigError(
+            f"{run.workspace.path(EFFECTIVE)}: the recorded settings make {key} {address}, but no file of a workspace "
+            f"decides where a key is sent; name it yourself: --set {key}={address}"
+        )
 
 
 def open_run(

@@ -41,7 +41,7 @@ def foreign_gates() -> dict[str, ForeignGate]:
     """Return name -> gate of all that are registered, sorted by name; loaded once per process, as other code is.
 
     Raises:
-        ConfigError: when one cannot be loaded, is none, or has the name of another; names its package.
+        ConfigError: when one cannot be loaded, is no gate, or shares its name with another; names the package.
     """
     found: dict[str, ForeignGate] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda one: one.name):

@@ -12,6 +12,7 @@ from rc1_lib.cli.endings import after_preflight, after_training, again, flagged,
 from rc1_lib.cli.flows import preflight_outline, training_outline
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
+from rc1_lib.errors import ConfigError
 from rc1_lib.run import EFFECTIVE
 
 from .conftest import NARROW, Rc1, settings
@@ -124,3 +125,13 @@ def test_workspace_remembers_its_settings(tmp_path: Path) -> None:
     on_top = Session(Options(tmp_path, overrides=["pool.n=7"]), io.StringIO()).open(remembered=True)
     assert on_top.config.pool.n == 7 and on_top.overrides == (*run.overrides, "pool.n=7")
     assert Session(Options(tmp_path), io.StringIO()).open().config.pool.n == 30000, "a preflight begins anew"
+
+
+def test_workspace_does_not_decide_where_a_key_is_sent(tmp_path: Path) -> None:
+    address = "judge.base_url=http://elsewhere.example/v1"
+    run = opened(tmp_path, *MANY, "judge.provider=openai", "judge.model=m", address).run
+    assert run is not None
+    run.write_effective_config()
+    with pytest.raises(ConfigError, match=r"judge\.base_url http://elsewhere\.example/v1.*--set judge\.base_url="):
+        Session(Options(tmp_path), io.StringIO()).open(remembered=True)
+    Session(Options(tmp_path, overrides=[address]), io.StringIO()).open(remembered=True)
