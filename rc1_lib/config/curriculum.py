@@ -40,29 +40,15 @@ class Checkpoints(Section):
 
 
 class Collapse(Section):
-    """Bounds beyond which training ends with a checkpoint, a message and exit code 2; null switches one off.
+    """After how many steps beyond a bound training ends with a checkpoint, a message and exit code 2.
 
-    The first three are signs of a collapsed policy, the other four of steps that teach nothing.
+    The bounds are in `rc1_lib.training.callbacks.collapse`.
     """
 
-    max_kl: Annotated[float, Field(gt=0)] | None
-    """Maximum KL to the initial policy, in nats per token of the policy."""
-    min_entropy: NotNegative | None
-    """Minimum mean entropy of the token distribution, in nats."""
-    max_same_answer: Share | None
-    """Maximum share of a step's answers that may be the same answer."""
     patience: Positive
-    """Training ends after this many consecutive steps beyond one of the three bounds above."""
-    max_clip_ratio: Share | None
-    """Maximum share of a step's episodes that may be cut by `rollout_len` or another limit on tokens."""
-    max_malformed: Share | None
-    """Maximum share of a step's episodes that may have a malformed turn."""
-    min_scores_std: NotNegative | None
-    """Minimum standard deviation of a step's episode scores (rewards)."""
-    max_frac_zero_std: Share | None
-    """Maximum share of prompts whose rollouts may all get the same score; for engines that compare groups."""
+    """Consecutive steps with a sign of a collapsed policy: KL, entropy, or one answer to everything."""
     wasted_patience: Positive
-    """Training ends after this many consecutive steps beyond one of the four bounds above."""
+    """Consecutive steps that teach nothing: episodes cut or malformed, or scores that are all the same."""
 
 
 class Cap(Section):

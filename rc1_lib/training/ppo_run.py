@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from rc1_lib.config.curriculum import Collapse, EarlyStopping
+from rc1_lib.config.curriculum import EarlyStopping
 from rc1_lib.config.engines import ENGINES, own_name
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
@@ -261,7 +261,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
-    guard = CollapseGuard(_bounds(prepared), run.workspace.path(places.metrics))
+    without = () if prepared.control is None else OF_SCORES
+    guard = CollapseGuard(config.training.collapse, run.workspace.path(places.metrics), without)
 
     def collapsed(step: int) -> CollapsedError:
         ended = f"ended at step {step} of {config.steps}: {guard.reason}"
@@ -332,12 +333,6 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         raise pause(trainer.step, str(trainer.stop_reason))
     log.line(f"seed {seed}: step {last} after {time.monotonic() - began:.0f} s")
     return folder / folder_name(last)
-
-
-def _bounds(prepared: Prepared) -> Collapse:
-    """Return the bounds that end a collapsed run. A control's scores are not a reward, so theirs do not apply."""
-    bounds = prepared.run.config.training.collapse
-    return bounds if prepared.control is None else bounds.model_copy(update=dict.fromkeys(OF_SCORES))
 
 
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:

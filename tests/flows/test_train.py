@@ -43,16 +43,16 @@ def test_training_is_rejected_when_the_initial_policy_cannot_learn(
     assert not run.workspace.path("checkpoints").exists()
 
 
-def test_collapsed_rewards_end_training_with_a_checkpoint_also_after_a_restart(
+def test_wasted_steps_end_training_with_a_checkpoint_also_after_a_restart(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
-    bound = ("training.collapse.min_scores_std=100", "training.collapse.wasted_patience=2")
-    run = ticketed(tmp_path / "workspace", built, verdicts, *bound, "training.segment_steps=4")
+    cut = ("rollout_len=1", "training.collapse.wasted_patience=2")
+    run = ticketed(tmp_path / "workspace", built, verdicts, *cut, "training.segment_steps=4")
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
-    assert "ended at step 2 of 4: all episodes score nearly the same" in str(state.message)
-    assert "(training.collapse.min_scores_std), 2 steps in a row, since step 1" in str(state.message)
+    assert "ended at step 2 of 4: 100% of the episodes are cut" in str(state.message)
+    assert "(max_clip_ratio), 2 steps in a row, since step 1" in str(state.message)
     assert run.workspace.path(f"{RUN}/step_00002").is_dir()
     assert start(run).message == state.message
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
