@@ -42,8 +42,8 @@ _FREE = (
     # how the policy learns, which only the gate `training` checks in a preflight
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools",
-    "training.adapter", "training.update", "training.ppo", "training.grpo", "training.trl_dpo",
-    "training.learnability.prompts", "training.lr_schedule",
+    "training.adapter", "training.update", "training.ppo", "training.grpo",
+    "training.learnability.prompts",
     "training.rollout.thought_tokens", "training.rollout.rows", "training.rollout.prefill_tokens",
     "training.rollout.sampler", "training.rollout.sampling_copy",
     "training.early_stop", "training.eval_shadow",

@@ -93,11 +93,12 @@ class RunConfig(Section):
     seeds: tuple[Seed, ...]
     """Training seeds; `rc1 train` uses the first, `--all-seeds` all of them."""
     lr: Annotated[float, Field(gt=0)]
-    """Learning rate of the adapter."""
+    """Learning rate of the adapter; it falls linearly to 0 over `steps`."""
     clip: Annotated[float, Field(gt=0)]
     """PPO's clipping range of the ratio of new to old probability around 1."""
     kl_coef: Annotated[float, Field(ge=0)]
-    """Initial coefficient of the KL penalty, per nat of KL to the reference."""
+    """Initial coefficient of the KL penalty, per nat of KL to the reference. It adapts to reach `target_kl`; DPO keeps
+    it, as its beta."""
     batch_size: Positive
     """Episodes per step."""
     rollout_len: Positive
@@ -147,7 +148,6 @@ class RunConfig(Section):
         self._check_engine()
         self._check_minibatches()
         self._check_look()
-        self._check_schedule()
         self._check_early_stop()
         self._check_stores()
         self._check_waivers()
@@ -252,14 +252,6 @@ class RunConfig(Section):
             raise ValueError(
                 f"training.learnability.at_start is {tried}, expected 0 or at least gates.learnability.min_prompts "
                 f"({wanted}), since fewer prompts have no verdict; raise it"
-            )
-
-    def _check_schedule(self) -> None:
-        """Require the warm-up to end before training does, so that the rate reaches `lr`."""
-        warm_up = self.training.lr_schedule.warmup_steps
-        if warm_up >= self.steps:
-            raise ValueError(
-                f"training.lr_schedule.warmup_steps is {warm_up}, expected fewer than steps ({self.steps}); lower it"
             )
 
     def _check_early_stop(self) -> None:

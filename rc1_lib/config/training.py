@@ -23,7 +23,7 @@ from rc1_lib.config.engines import (
 )
 from rc1_lib.config.episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config.step_metrics import HELD_OUT, JUDGED, unmeasured
-from rc1_lib.config.updates import GRPO, PPO, RateSchedule, TrlDPO, Update
+from rc1_lib.config.updates import GRPO, PPO, Update
 from rc1_lib.config.values import Positive, Section, Seed
 from rc1_lib.records import Language
 
@@ -155,8 +155,6 @@ class Training(Section):
     update: Update
     ppo: PPO
     grpo: GRPO
-    trl_dpo: TrlDPO
-    lr_schedule: RateSchedule
     rollout: Rollout
     vllm: VLLM
     parity: Parity
@@ -179,7 +177,7 @@ class Training(Section):
         if isinstance(section, Mapping) and "callbacks" in section:
             raise ValueError(
                 "found the key 'callbacks', which belongs to configs/train_local.yaml: a run logs and saves by itself "
-                "(training.checkpoints), clips by max_grad_norm in its engine's section, and has training.lr_schedule, "
+                "(training.checkpoints), clips by training.update.max_grad_norm, lets its rates fall linearly, and has "
                 "training.eval_shadow and training.early_stop; remove the key"
             )
         return section

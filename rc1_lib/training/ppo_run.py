@@ -293,7 +293,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed),
         [
             _Segment(prepared, last),
-            LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
+            LRSchedule("linear", warmup_steps=0),  # as in transformers' `TrainingArguments`
             *shadow_evaluations(prepared.selection.shadow, config.training.eval_shadow),
             *early,
             Logging(

@@ -109,8 +109,7 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
             "training.strategy=groups",
             "found 'groups', which provides groups, but the engine torch_ppo learns from episodes; use ppo",
         ),
-        ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
-        ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
+        ("training.grpo.kl_stop=1", "unknown key 'training.grpo.kl_stop'"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
         (

@@ -444,8 +444,8 @@ def test_killed_run_of_every_other_engine_ends_with_the_same_bytes(tiny: Tiny, f
 def test_engine_and_only_its_own_settings_make_another_run(tiny: Tiny) -> None:
     ppo, grpo = tiny(), tiny(*ENGINES["torch_grpo"])
     assert prepare(ppo).facts(1) != prepare(grpo).facts(1)
-    assert prepare(tiny("training.grpo.loss_type=grpo")).facts(1) == prepare(ppo).facts(1)
-    other = tiny(*ENGINES["torch_grpo"], "training.grpo.loss_type=grpo")
+    assert prepare(tiny("training.grpo.scale_rewards=none")).facts(1) == prepare(ppo).facts(1)
+    other = tiny(*ENGINES["torch_grpo"], "training.grpo.scale_rewards=none")
     assert prepare(other).facts(1) != prepare(grpo).facts(1)
 
 

@@ -41,7 +41,7 @@ class Bound(NamedTuple):
     remedy: str
 
 
-_LOST = "lower lr, raise kl_coef or the update's entropy_coef, or check what the reward pays for"
+_LOST = "lower lr, raise kl_coef, or check what the reward pays for"
 BOUNDS: Mapping[str, Bound] = {
     "max_kl": Bound(1.0, "the KL to the initial policy has exploded: {value:.3g} nats per token", _LOST),
     "min_entropy": Bound(0.005, "the entropy has collapsed: {value:.3g} nats per token", _LOST),
