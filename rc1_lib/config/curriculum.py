@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rc1_lib.config.values import MetricName, NotNegative, Positive, Section, Share
+from rc1_lib.config.values import MetricName, Positive, Section
 
 
 class Checkpoints(Section):
@@ -68,8 +68,6 @@ class ShadowLook(Section):
 
     every_steps: Positive | None
     """Steps between these evaluations; the last of `steps` is evaluated too. null: never."""
-    prompts: Positive
-    """Rows to play, each once; their source questions are held out and not used by the final evaluation."""
 
 
 class EarlyStopping(Section):
@@ -80,8 +78,6 @@ class EarlyStopping(Section):
     all steps are trained. An unknown metric is an error that lists the valid names."""
     patience: Positive
     """Consecutive measurements without improvement after which the run ends."""
-    min_delta: NotNegative
-    """The smallest improvement that counts."""
     higher_is_better: bool
     """Whether a larger number is better."""
     not_before: Positive
@@ -96,5 +92,3 @@ class Tracking(Section):
 
     to: tuple[Tracker, ...] = ()
     """`wandb` (Weights & Biases), `mlflow`: optional extras of RC1 that write offline below `logs`."""
-    project: Annotated[str, Field(min_length=1)] = "rc1"
-    """The project or experiment to which runs belong."""

@@ -57,7 +57,7 @@ def look_at_vllm(run: Run) -> Finding:
     from rc1_lib.extras.vllm.server import GO_ON, Served, VLLMError, access_of, connected, quoted
     from rc1_lib.training.rollout.decoder import longest_dialogue
 
-    access = replace(access_of(training.vllm), attempts=1, timeout_s=_TIMEOUT_S, bound="the doctor's")
+    access = replace(access_of(training.vllm), attempts=1, timeout_s=_TIMEOUT_S)
 
     async def asked() -> tuple[Served, bool]:
         async with connected(access) as server:

@@ -278,7 +278,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         return folder / folder_name(last)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     judging = run if prepared.judge is None else prepared.judge.run
-    checks = checks_of(judging, facts)
+    checks = checks_of(facts)
     cap = SpendingCap(config.training.cap, run.workspace.path(places.metrics), lambda: paid_in(judging, checks).usd)
 
     def pause(step: int, reason: str) -> PausedError:
@@ -337,7 +337,11 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
     """Return the configured callback, if any. Without one, checkpoints hold no state of it."""
-    return [] if asked.metric is None else [EarlyStop(**asked.model_dump(), key="training.early_stop.metric")]
+    return (
+        []
+        if asked.metric is None
+        else [EarlyStop(**asked.model_dump(), min_delta=0.0, key="training.early_stop.metric")]
+    )
 
 
 def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> bool:

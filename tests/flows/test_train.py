@@ -147,7 +147,7 @@ def test_early_stopped_run_is_reported_and_evaluated_at_its_last_step(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
-    falling = "training.early_stop={metric: lr, patience: 2, min_delta: 0.0, higher_is_better: true, not_before: 1}"
+    falling = "training.early_stop={metric: lr, patience: 2, higher_is_better: true, not_before: 1}"
     run = ticketed(tmp_path / "workspace", built, verdicts, falling, "training.segment_steps=3")
     state = start(run, evaluate=True)
     assert (state.name, str(state.message).split(";")[0]) == ("GatesFailed", "3 steps of seed 20250820"), state.message

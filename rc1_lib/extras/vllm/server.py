@@ -26,6 +26,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, secrets
 from rc1_lib.training.rollout.decoder import RolloutError
 
+TIMEOUT_S = 120.0
+"""Seconds for a complete answer; a server that needs more is stuck."""
 ATTEMPTS = 3
 """Number of times that a failing request is sent in all."""
 FIRST_PAUSE_S = 0.5
@@ -106,7 +108,6 @@ class Access:
         timeout_s: seconds for a complete answer.
         attempts: number of times that a request is sent in all.
         key: sent with every request; None if the server needs none.
-        bound: configuration key of `timeout_s`, for messages.
     """
 
     base_url: str = field(repr=False)
@@ -114,7 +115,6 @@ class Access:
     timeout_s: float
     attempts: int
     key: str | None = field(repr=False)
-    bound: str = "training.vllm.timeout_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def access_of(settings: VLLM) -> Access:
         raise ConfigError(f"{VLLM_KEY}: found blanks or characters that cannot be sent in a header, expected printable "
                           f"ASCII")  # fmt: skip
     host = read_address(settings.base_url).netloc
-    return Access(settings.base_url.strip().rstrip("/"), host, settings.timeout_s, ATTEMPTS, key)
+    return Access(settings.base_url.strip().rstrip("/"), host, TIMEOUT_S, ATTEMPTS, key)
 
 
 @asynccontextmanager
@@ -265,7 +265,7 @@ class VLLMServer:
                 async with asyncio.timeout(access.timeout_s):
                     answer = await self._answer(path, most_bytes, body)
             except TimeoutError:
-                why = f"no complete answer within {access.timeout_s:g} s ({access.bound})"
+                why = f"no complete answer within {access.timeout_s:g} s"
             except _BROKEN as error:
                 why = f"{type(error).__name__}: {error}".rstrip(": ")
             else:

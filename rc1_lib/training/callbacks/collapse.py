@@ -55,7 +55,7 @@ BOUNDS: Mapping[str, Bound] = {
     "max_malformed": Bound(
         0.5,
         "{value:.0%} of the episodes have a malformed turn",
-        "warm up longer (training.warm_start.steps), lower lr, or raise training.reward.malformed",
+        "warm up longer (training.warm_start.steps), or lower lr",
     ),
     "min_scores_std": Bound(
         0.01,

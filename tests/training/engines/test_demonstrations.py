@@ -13,6 +13,7 @@ import pytest
 from rc1_lib.config.step_metrics import measured, unmeasured
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training import rows as row_selection
 from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
@@ -104,9 +105,10 @@ def test_micro_batches_and_shards_do_not_change_the_metrics(tiny: Tiny) -> None:
     assert left == pytest.approx(right, rel=1e-4, abs=1e-5) and {"loss", "grad_norm"} <= left.keys()
 
 
-def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny) -> None:
+def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_selection, "SHADOW_ROWS", 6)
     alone = tiny(*SFT, FEW, name="alone")
-    evaluated = tiny(*SFT, FEW, "training.eval_shadow={every_steps: 2, prompts: 6}", name="evaluated")
+    evaluated = tiny(*SFT, FEW, "training.eval_shadow.every_steps=2", name="evaluated")
     assert diff_checkpoints(end_of(alone, 4), end_of(evaluated, 1, 2, 4), exact=True) == []
     lines = [json.loads(line) for line in (evaluated.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
     assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
