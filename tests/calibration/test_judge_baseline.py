@@ -62,7 +62,7 @@ def live(root: Path, server: JudgeServer, *overrides: str) -> Run:
         overrides=(
             *SMALL, f"judge.baseline.n={N}", f"gates.drift.min_dialogues={ENOUGH}", "judge.provider=openai",
             f"judge.base_url={server.base_url}",
-            "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000", *overrides,
+            "judge.model=rc1-test-double-1", "judge.limits.rps=1000", *overrides,
         ),
     )  # fmt: skip
 
