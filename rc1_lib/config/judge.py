@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, model_validator
 from rc1_lib.config.addresses import read_address
 from rc1_lib.config.values import Positive, Section, Seed, Share, WrittenPath, ordered, sums_to_one
 from rc1_lib.errors import ConfigError
-from rc1_lib.records import Rule
 
 
 def _usable(address: str) -> str:
@@ -150,21 +149,14 @@ class Judge(Section):
 
 
 class Reward(Section):
-    """The baseline reward, and the criteria of the calibrated reward."""
+    """The baseline reward."""
 
     old_weights: dict[str, Share]
     """The baseline reward's fixed weights over the judge's seven criteria: the prior of the calibration."""
-    rules: tuple[Rule, ...]
-    """Criteria by rule that the calibrated reward may weigh in addition to the judge's."""
-    unstable_weight: Share
-    """Weight of a dialogue on which the judge's samples disagree; a dialogue without a score does not count."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         sums_to_one(self.old_weights, "reward.old_weights")
-        both = set(self.old_weights) & set(self.rules)
-        if both:
-            raise ValueError(f"reward.rules and reward.old_weights both name {', '.join(sorted(both))}")
         return self
 
 

@@ -95,7 +95,7 @@ def _stability(run: Run) -> GateResult:
         return GateResult(STABILITY, waiver=waiver)
     try:
         rows = evidence.rows("pool")
-        asked = rows.sample(min(config.scale_up.judged, rows.height), seed=config.pool.seed)["messages"].to_list()
+        asked = rows.sample(min(JUDGED, rows.height), seed=config.pool.seed)["messages"].to_list()
         _, lines = fresh_scores(run, asked, _STORE)
         prints = {evidence.label("pool"): evidence.sha256("pool")}
     except RC1Error as error:
@@ -105,5 +105,7 @@ def _stability(run: Run) -> GateResult:
     return replace(result, evidence=prints)
 
 
+JUDGED = 60
+"""Dialogues of a size that the judge scores again, before and after the pool grows: 180 calls at three samples."""
 _STORE = "data/judge/scale_up.sqlite"
 """A separate store, so that a round's gates do not read these scores."""

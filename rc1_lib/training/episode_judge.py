@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.config.judge import Budget
 from rc1_lib.errors import ConfigError, RC1Error
@@ -99,7 +99,6 @@ class EpisodeJudge:
                 "weights": self._weights,
                 "models": self._models,
                 "scoring": scoring_settings(run),
-                "unstable_weight": run.config.reward.unstable_weight,
             }
         )
 
@@ -113,7 +112,7 @@ class EpisodeJudge:
 
         The judge's budget does not apply: the number of steps decides the calls, and `training.cap` the money.
 
-        If the judge's samples disagree, the score counts only by `reward.unstable_weight`. The rest of its weight goes
+        If the judge's samples disagree, the score counts only by `UNSTABLE_WEIGHT`. The rest of its weight goes
         to the mean of the step's stable scores, or of all if none is stable.
 
         Args:
@@ -132,7 +131,7 @@ class EpisodeJudge:
         lost = self._paid_by(asked)
         found, judged = self._rated(dialogues, Spending(_NO_LIMIT, self._run.config.judge.prices), asked)
         scores = EpisodeScores(
-            _steadied(found, self._run.config.reward.unstable_weight),
+            _steadied(found, UNSTABLE_WEIGHT),
             sum(one.unstable for one in found if one.reward is not None),
             lost.calls + judged.calls,
             lost.usd + judged.usd,

@@ -17,7 +17,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.config.training import Training
+from rc1_lib.config.training import HELD_OUT_SEED, Training
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
 from rc1_lib.provenance.pinned_files import read_vouched
@@ -215,8 +215,7 @@ def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[
     Each draw takes tasks in turns, since a claim about a task needs prompts of it. Within a task something is missing
     as often as in the pool, so that means over all prompts, such as turns, are those of its dialogues.
     """
-    held = config.training.held_out
-    order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
+    order = sorted(rows, key=lambda row: hashlib.sha256(f"{HELD_OUT_SEED}/{row['id']}".encode()).digest())
     taken: list[MeasuredRow] = []
     for bucket, share in config.priority_sampling.by_difficulty.items():
         taken += _in_turns([row for row in order if row["bucket"] == bucket])[: round(prompts * share)]

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
+import pytest
 
+from rc1_lib.calibration import judged_rows
 from rc1_lib.calibration.shadow_run import CALIBRATED, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
 from rc1_lib.judge.results import Judged
@@ -58,9 +60,12 @@ def test_rubric_must_gain_from_calibration(fresh_copy: Callable[..., Run]) -> No
     assert gain(compared.gate, BETTER) == (False, 10.0)
 
 
-def test_identical_criteria_cannot_gain_and_the_advice_says_so(fresh_copy: Callable[..., Run]) -> None:
+def test_identical_criteria_cannot_gain_and_the_advice_says_so(
+    fresh_copy: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With one grade for all seven criteria and no rules, every set of weights gives the same score."""
-    run = fresh_copy("reward.rules=[]")
+    monkeypatch.setattr(judged_rows, "RULES", {})
+    run = fresh_copy()
 
     def alike(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
         judged = Simulated(0.8)(run, rows, **options)

@@ -220,9 +220,7 @@ def test_adopting_weights_that_differ_from_the_report_is_an_error(run: Run, dama
 # ---- fresh, stale and due ----
 
 
-@pytest.mark.parametrize(
-    "override", ["calibration.n=299", "overclar.alpha=0.08", "reward.rules=[obtained]", OTHER_OLD, "judge.samples=2"]
-)
+@pytest.mark.parametrize("override", ["calibration.n=299", "overclar.alpha=0.08", OTHER_OLD, "judge.samples=2"])
 def test_weights_of_other_settings_are_stale_and_due(run: Run, override: str) -> None:
     changed = again(run, override)
     assert WEIGHTS.state(changed) is FileState.STALE

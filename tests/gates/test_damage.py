@@ -250,7 +250,7 @@ class TestDifficulty:
 class TestShadow:
     def evaluate(self, evidence: Evidence, rows: pl.DataFrame, buckets: pl.Series | None = None) -> GateResult:
         config = evidence.run.config
-        ours = measure(rows, config.difficulty)["bucket"] if buckets is None else buckets
+        ours = measure(rows)["bucket"] if buckets is None else buckets
         most = config.gates.shadow_set.max_bucket_diff
         return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]), most)
 

@@ -81,9 +81,9 @@ def test_scripted_expert_acts_differently_in_each_take(built: Run, takes: pl.Dat
 
 
 def test_takes_have_the_bucket_of_their_shadow_row(built: Run, shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
-    measured = measure(takes.drop("shadow_id"), built.config.difficulty).select("id", "bucket")
+    measured = measure(takes.drop("shadow_id")).select("id", "bucket")
     assert measured["bucket"].null_count() == 0
-    wanted = measure(shadow, built.config.difficulty).select(prompt="id", bucket="bucket")
+    wanted = measure(shadow).select(prompt="id", bucket="bucket")
     ours = by_prompt(measured)
     assert ours.select("prompt", "bucket").unique().sort("prompt").equals(wanted.sort("prompt"))
     assert ours["bucket"].to_list() != measured["bucket"].to_list()

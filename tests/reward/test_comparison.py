@@ -10,7 +10,7 @@ import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.calibration.judged_rows import judge_rows, scoring, with_reward
+from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, judge_rows, scoring, with_reward
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.rubric import DIMENSIONS as GRADED
@@ -201,7 +201,7 @@ def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
     judged = judge_rows(run, Evidence(run).rows("shadow").head(3))
     assert judged.rows["unstable"].to_list() == [True, False, False]
     assert judged.rows["scored"].to_list() == [True, False, True]
-    assert judged.rows["weight"].to_list() == [run.config.reward.unstable_weight, 0.0, 1.0]
+    assert judged.rows["weight"].to_list() == [UNSTABLE_WEIGHT, 0.0, 1.0]
     assert judged.rows["answered"].to_list() == [0.5, None, 0.1]
     assert judged.coverage == pytest.approx(2 / 3)
     summary = scoring(run, judged)
@@ -211,7 +211,7 @@ def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
     rewarded = with_reward(run, judged.rows, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
     assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
     found = compared(rewarded)
-    assert (found.rows, found.weight) == (2, 1.0 + run.config.reward.unstable_weight)
+    assert (found.rows, found.weight) == (2, 1.0 + UNSTABLE_WEIGHT)
 
 
 def test_the_rows_of_the_report_reproduce_its_figures(built: Run) -> None:

@@ -64,7 +64,7 @@ def record(run: Run, rows: str) -> None:
     pool.parent.mkdir(parents=True, exist_ok=True)
     pool.write_text(rows)
     buckets = pl.Series("bucket", BUCKETS[: len(rows.splitlines())])
-    metrics = measure(read_rows(pool), config.difficulty).with_columns(buckets)
+    metrics = measure(read_rows(pool)).with_columns(buckets)
     for one, content in ((METRICS, metrics.write_ndjson().encode()), (BALANCED, rows.encode())):
         manifest = {"kind": one.name, "inputs": one.inputs(run)}
         with recorded_write(run.workspace, one.where(run), manifest) as stream:
