@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from rc1_lib.calibration.drift_checks import AskedAgain, judge_drift_gate
 from rc1_lib.calibration.judged_rows import real_checks
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL
@@ -41,7 +41,7 @@ Body = dict[str, Any]
 
 def _look(run: Run) -> FileState:
     """Return the state of the file; stale if the judge is a different one now."""
-    where = run.config.judge.baseline.path
+    where = BASELINE_PATH
     state = file_state(run.workspace, where, None, _KIND)
     if state not in (FileState.FRESH, FileState.STALE):
         return state
@@ -53,7 +53,7 @@ def _look(run: Run) -> FileState:
 
 
 JUDGE_BASELINE = Artifact(
-    _KIND, lambda run: run.config.judge.baseline.path, None, "rc1_lib.calibration.judge_baseline.record_baseline",
+    _KIND, lambda _: BASELINE_PATH, None, "rc1_lib.calibration.judge_baseline.record_baseline",
     "rc1 judge-baseline", look=_look, vouched=True, wanted=lambda run: run.config.pays_judged_score,
 )  # fmt: skip
 
@@ -68,7 +68,7 @@ def check_baseline(run: Run) -> FileState:
         RC1Error: says what is wrong with the existing one, and which command records another.
     """
     path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
-    if state is FileState.MISSING and run.workspace.checksum_path(run.config.judge.baseline.path).exists():
+    if state is FileState.MISSING and run.workspace.checksum_path(BASELINE_PATH).exists():
         raise RC1Error(f"{path}: was recorded and is missing now; restore it, or run `rc1 judge-baseline --new`")
     if state in NOT_OURS:
         raise RC1Error(f"{path}: {NOT_OURS[state]}; {_AGAIN}")
@@ -100,7 +100,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     config, thresholds = run.config, run.config.gates.drift
     rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
     check_judge(run)
-    with open_store(run, asked_store(run) if new else None) as store:
+    with open_store(run, ASKED_STORE if new else None) as store:
         judged = open_judge(run, store).score(rows["messages"].to_list(), fresh=new)
     judged.require(thresholds.min_coverage)
     samples = _samples(judged, tuple(read_spec(run).dimensions))
@@ -121,7 +121,7 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
             if (name := dialogue_sha256(row["messages"])) in samples
         ],
     }
-    with recorded_write(run.workspace, config.judge.baseline.path, {"kind": _KIND, "judge": body["judge"]}) as stream:
+    with recorded_write(run.workspace, BASELINE_PATH, {"kind": _KIND, "judge": body["judge"]}) as stream:
         stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     return body
 
@@ -140,7 +140,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; record one with `rc1 judge-baseline`")
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
-    judged, lines = fresh_scores(run, dialogues, where or asked_store(run))
+    judged, lines = fresh_scores(run, dialogues, where or ASKED_STORE)
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (dialogue["scores"], again[name])
@@ -185,9 +185,8 @@ def _read(run: Run) -> Body:
     return body
 
 
-def asked_store(run: Run) -> str:
-    """Return the path of a separate store for these scores, which must not replace the scores in use."""
-    return str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite"))
+ASKED_STORE = "data/judge/baseline/asked.sqlite"
+"""A separate store for these scores, which must not replace the scores in use."""
 
 
 def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:

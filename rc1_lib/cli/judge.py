@@ -14,6 +14,7 @@ from rc1_lib.cli.options import Model, Provider
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def judge_baseline(
     words = f"baseline of {len(body['dialogues'])} dialogues, {done}"
     following = then(session, "preflight") if new and body["replaces"] else then(session, "judge-drift")
     head = {name: body[name] for name in ("recorded", "judge", "models", "replaces")}
-    document = {**head, "dialogues": len(body["dialogues"]), "path": run.config.judge.baseline.path, "done": done}
+    document = {**head, "dialogues": len(body["dialogues"]), "path": BASELINE_PATH, "done": done}
     return end(session, Ending("done", words, following=following), document)
 
 

@@ -34,7 +34,7 @@ _FREE = (
     "profile", "base_model", "sources.use", "sources.hub", "judge.provider", "judge.model", "judge.base_url",
     # where files lie
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
-    "judge.labels.path", "judge.baseline.path",
+    "judge.labels.path",
     # speed and cost
     "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget", "scale_up.approval",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",

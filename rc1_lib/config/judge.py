@@ -98,11 +98,13 @@ class Budget(Section):
     """Maximum number of calls."""
 
 
+BASELINE_PATH = "data/judge/baseline/judge_baseline.json"
+"""The file of the baseline; the nightly's scores are stored next to it."""
+
+
 class JudgeBaseline(Section):
     """The fixed set of dialogues with first scores, which the judge scores again every night."""
 
-    path: WrittenPath
-    """The file; the nightly's scores are stored next to it."""
     n: Positive
     """Number of its dialogues, from the shadow set; every night each of them is scored `samples` times."""
 

@@ -62,9 +62,7 @@ class AdapterSettings(Section):
     """The LoRA adapter."""
 
     rank: Positive
-    """Rank of the adapter's matrices."""
-    alpha: Positive
-    """Scale of the adapter: its output is multiplied by alpha / rank."""
+    """Rank of the adapter's matrices; its output is multiplied by 2."""
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names of the linear layers with an adapter; an unknown name is an error."""
 

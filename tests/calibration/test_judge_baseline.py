@@ -180,7 +180,8 @@ def test_first_baseline_uses_stored_replies_and_is_kept_by_a_second_call(fresh_c
 
 
 def test_missing_baseline_is_an_error_of_the_drift_gate(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json")
+    run = fresh_copy()
+    JUDGE_BASELINE.path(run).unlink()
     result = evaluate("judge_drift", Evidence(run), NIGHTLY)
     assert result.status is Status.ERROR
     assert "no baseline" in result.error or "file not found" in result.error
