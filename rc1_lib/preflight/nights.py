@@ -20,6 +20,7 @@ from typing import IO, Any, Self
 import orjson
 import polars as pl
 
+from rc1_lib.calibration.judge_baseline import ASKED_STORE
 from rc1_lib.config.judge import STORE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import open_store
