@@ -307,7 +307,6 @@ def settings_of(options: argparse.Namespace) -> list[str]:
         "training.strategy=groups",
         "training.engine=torch_grpo",
         f"training.update.group_size={options.takes}",
-        "training.update.epochs=1",
         "training.update.minibatches=1",
         f"training.update.micro_tokens={options.micro_tokens}",
         "training.rollout.temperature=1.0",

@@ -173,7 +173,6 @@ def setup_of(config: TrainConfig, model: ModelSection) -> Setup:
     """
     data, run = config.data, config.run
     update = Steps.model_construct(
-        epochs=1,
         minibatches=1,
         micro_tokens=data.batch_size * data.max_length,
         max_grad_norm=math.inf if (norm := config.engine.max_grad_norm) is None else norm,  # no file can set inf

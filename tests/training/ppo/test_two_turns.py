@@ -60,7 +60,7 @@ def test_policy_learns_to_ask_only_if_information_is_missing() -> None:
     for parameter in policy.parameters():
         parameter.requires_grad_(True)
     optimizer = torch.optim.Adam(policy.parameters(), lr=0.02)
-    chosen = settings(micro_tokens=1024, gamma=1.0, lam=0.95, minibatches=4, epochs=2, value_clip=10.0)
+    chosen = settings(micro_tokens=1024, gamma=1.0, lam=0.95, minibatches=8, value_clip=10.0)
     for iteration in range(40):
         batch = collate(*play_dialogues(policy, draw, 128), pad_id=0, dtype=torch.float64)
         ppo_update(policy, batch, optimizer, chosen, kl_coef=0.0, iteration=iteration, generator=draw)
