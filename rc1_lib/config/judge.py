@@ -54,8 +54,6 @@ class JudgeLimits(Section):
     """Minimum and maximum number of concurrent requests; it adapts between them."""
     attempts: Positive
     """Maximum attempts at one reply."""
-    bad_reply_attempts: Annotated[int, Field(ge=1, le=10)]
-    """Maximum paid attempts at a reply that cannot be parsed; 1 never asks again."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Timeout of one attempt, in seconds."""
 

@@ -116,7 +116,7 @@ def test_another_model_version_fails_even_with_equal_grades(night: Callable[...,
 
 
 def test_missing_scores_do_not_count_as_zero_and_too_many_fail(night: Callable[..., Run], server: JudgeServer) -> None:
-    run = night("judge.limits.bad_reply_attempts=1")
+    run = night()
     server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.04})
     result = drift_verdict(run)
     scored = check_of(result, "dialogues compared").value

@@ -79,11 +79,10 @@ def test_repeated_kills_neither_pay_a_reply_twice_nor_lose_one(bench: Bench) -> 
 def test_a_kill_after_a_bad_reply_resumes_with_the_next_attempt(bench: Bench) -> None:
     """The server respects idempotency keys, and half of its replies are bad: none is paid again after the kill."""
     faults = {FaultKind.BAD_JSON_REPLY: 0.3, FaultKind.WRONG_SCHEMA: 0.2}
-    more = ("judge.limits.bad_reply_attempts=3", "judge.samples=1")
     with running(Behaviour(latency_ms=(10.0, 0.6), faults=faults, idempotent=True)) as server:
         for requests in (30, 70, 110):
-            _kill_at(_process(bench, server, 80, *more), server, requests)
-        last = bench.score(server, dialogues(80), *more)
+            _kill_at(_process(bench, server, 80, "judge.samples=1"), server, requests)
+        last = bench.score(server, dialogues(80), "judge.samples=1")
         stats = server.stats()
     assert last.stopped == ""
     paid = answered(bench.log())
@@ -92,8 +91,8 @@ def test_a_kill_after_a_bad_reply_resumes_with_the_next_attempt(bench: Bench) ->
     replies = paid.group_by("ask_key").agg(times=pl.len(), good=(pl.col("outcome") == "ok").sum())
     assert len(replies) == 80
     assert replies["good"].max() == 1
-    assert replies["times"].max() == 3
-    assert set(replies.filter(pl.col("good") == 0)["times"]) <= {3}
+    assert replies["times"].max() == 2
+    assert set(replies.filter(pl.col("good") == 0)["times"]) <= {2}
     assert last.coverage == (replies["good"] == 1).sum() / 80
 
 
