@@ -26,13 +26,10 @@ _PUBLISHED_SHA256 = "933a74c339932e58e96a5993f27b21a4a507db20e17a107ec604951e811
 """SHA-256 of all settings that affect what a passed gate means. It is part of the code, so that an edit of only the
 file is noticed."""
 EFFECTIVE = "reports/config_effective.yaml"
-FREE_KEYS = (
-    "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.tracking",
-    "scale_up.approval",
-)  # fmt: skip
+FREE_KEYS = ("pool.workers", "training.processes", "judge.limits", "training.tracking", "scale_up.approval")
 """Configuration keys, or sections, that do not affect what a ticket vouches for: numbers of workers, which only affect
-time; the rate of requests, which also decides how many replies are given up (coverage has bounds); what `rc1
-learnability` plays, which no training reads; trackers, which only copy metrics; and who approves a larger pool."""
+time; the rate of requests, which also decides how many replies are given up (coverage has bounds); trackers, which
+only copy metrics; and who approves a larger pool."""
 
 _USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"}
 """Models of providers chosen by `--provider` or `SCORER_PROVIDER` without `judge.model`; their prices are unknown."""

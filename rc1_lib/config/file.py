@@ -43,7 +43,6 @@ _FREE = (
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools",
     "training.adapter", "training.update", "training.ppo", "training.grpo",
-    "training.learnability.prompts",
     "training.rollout.thought_tokens", "training.rollout.rows",
     "training.rollout.sampler", "training.rollout.sampling_copy",
     "training.early_stop", "training.eval_shadow",

@@ -32,7 +32,10 @@ def test_plan_writes_a_report_and_needs_a_valid_ticket(rc1: Rc1, own: Run) -> No
     assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
 
 
-def test_learnability_reports_groups_and_a_gate_and_needs_a_valid_ticket(rc1: Rc1, own: Run) -> None:
+def test_learnability_reports_groups_and_a_gate_and_needs_a_valid_ticket(
+    rc1: Rc1, own: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rc1_lib.forecast.learnability.PROMPTS", 18)
     call = ("learnability", "--workspace", str(own.workspace.root), *settings(own.overrides))
     done = rc1(*call, "--json")
     body = json.loads(done.out)

@@ -120,7 +120,6 @@ def test_another_configuration_invalidates_the_ticket(ticketed: Run) -> None:
 
 FREE = {
     "pool.workers": 3, "training.processes": 2, "judge.limits.rps": 5.0, "judge.limits.attempts": 7,
-    "training.learnability.prompts": 24,
     "training.tracking.to": ["mlflow"], "scale_up.approval": True,
 }  # fmt: skip
 
