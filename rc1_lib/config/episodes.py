@@ -91,7 +91,7 @@ class VLLM(Section):
     """The folder for adapters that the server loads, visible to it under the same absolute path; null: a temporary
     folder on this machine."""
     timeout_s: Annotated[float, Field(gt=0)]
-    """Timeout of a request in seconds."""
+    """Seconds that the server may be silent before a request counts as lost."""
 
 
 class Parity(Section):

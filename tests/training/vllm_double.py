@@ -40,7 +40,7 @@ class VLLMDouble:
         base_url: its address.
         loaded: names of the adapters that it has.
         asked: every request: its path and body.
-        headers: of the last request.
+        headers: of the last request, names in lower case.
         change: changes an answer.
         raw: whether it returns log-probabilities of temperature 1, as vLLM does by default.
         follows_temperature: whether it samples at the requested temperature, else it samples at 1.
@@ -171,7 +171,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             self._give(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
         def _give(self, body: dict[str, Any]) -> None:
-            double.headers = dict(self.headers.items())
+            double.headers = {name.lower(): value for name, value in self.headers.items()}
             self._give_at_once(*double.answer(self.path.removeprefix("/v1/"), body))
 
         def handle(self) -> None:
@@ -183,6 +183,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
+                self.send_header("Retry-After-Ms", "1")  # the client waits no longer before it asks again
                 self.end_headers()
                 self.wfile.write(content)
             except OSError:  # the client has closed the connection

@@ -18,9 +18,7 @@ from typing import Any
 import pytest
 import torch
 
-import rc1_lib.extras.vllm.server as server_module
 from rc1_lib.errors import ConfigError
-from rc1_lib.extras.vllm.server import GO_ON, VLLMError
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.engine import PolicyEngine
@@ -28,6 +26,7 @@ from rc1_lib.training.ppo_run import advance, configured_facts, prepare
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.training.updates.metrics import ParityError
+from rc1_lib.training.vllm.server import GO_ON, VLLMError
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share
 from tests.training.test_episode_engines import engine_of, played
@@ -45,9 +44,8 @@ FEW = "batch_size=4"
 
 
 @pytest.fixture
-def double(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Iterator[VLLMDouble]:
-    """Serves the tiny run's base, without waits before retries."""
-    monkeypatch.setattr(server_module, "FIRST_PAUSE_S", 0.0)
+def double(tiny: Tiny) -> Iterator[VLLMDouble]:
+    """Serves the tiny run's base."""
     with served(tiny().workspace.path("base")) as double:
         yield double
 
@@ -217,10 +215,10 @@ def test_api_key_is_sent_and_never_shown(
 ) -> None:
     monkeypatch.setenv("RC1_VLLM_API_KEY", "hush-hush-hush")
     run = asking()
-    double.change = lambda path, body, answer: (401, {"error": f"no such key: {double.headers['Authorization']}"})
+    double.change = lambda path, body, answer: (401, {"error": f"no such key: {double.headers['authorization']}"})
     with pytest.raises(VLLMError, match=r"/models \(HTTP 401\b") as caught:
         played(engine_of(run), run)
-    assert double.headers["Authorization"] == "Bearer hush-hush-hush"
+    assert double.headers["authorization"] == "Bearer hush-hush-hush"
     assert "hush" not in str(caught.value)
 
 
