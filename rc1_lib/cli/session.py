@@ -50,6 +50,8 @@ class Session:
     """What the command line overrides in the configuration, without the environment's overrides."""
     common: tuple[str, ...] = ()
     """The part of `overrides` that comes from the shared options, not from the command's own flags."""
+    recorded: str | None = None
+    """The workspace's recorded configuration, if the run was opened by it."""
     documented: bool = False
     """Whether the JSON document was printed."""
 
@@ -78,15 +80,15 @@ class Session:
         verified = VERIFIED if options.reward == "verified" else ()
         self.common = (*options.settings, *verified, *_overrides({"sources.use": source(options.sources)}))
         self.overrides = (*self.common, *_overrides(flags or {}))
-        recorded = recorded_config(options.workspace) if remembered and options.config is None else None
+        self.recorded = recorded_config(options.workspace) if remembered and options.config is None else None
         self.run = open_run(
             profile=options.profile,
-            config=options.config or recorded,
+            config=options.config or self.recorded,
             overrides=self.overrides,
             workspace=options.workspace,
             reading={key: path for key, path in (reading or {}).items() if path is not None},
         )
-        if recorded is not None:
+        if self.recorded is not None:
             check_remembered_addresses(self.run, self.overrides)
         return self.run
 

@@ -121,7 +121,11 @@ def test_workspace_remembers_its_settings(tmp_path: Path) -> None:
     run = opened(tmp_path, *MANY).run
     assert run is not None
     run.write_effective_config()
-    assert Session(Options(tmp_path), io.StringIO()).open(remembered=True).config == run.config
+    later = Session(Options(tmp_path), io.StringIO())
+    assert later.open(remembered=True).config == run.config
+    place = ["--workspace", str(tmp_path)]
+    assert words(then(later, "train")) == ["rc1", "train", *place], "it remembers by itself"
+    assert words(then(later, "preflight")) == ["rc1", "preflight", "--config", str(tmp_path / EFFECTIVE), *place]
     on_top = Session(Options(tmp_path, overrides=["pool.n=7"]), io.StringIO()).open(remembered=True)
     assert on_top.config.pool.n == 7 and on_top.overrides == (*run.overrides, "pool.n=7")
     assert Session(Options(tmp_path), io.StringIO()).open().config.pool.n == 30000, "a preflight begins anew"
