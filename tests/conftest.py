@@ -23,7 +23,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests import forks, pictures, project_files
+from tests import forks, pictures
 from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
 
@@ -56,16 +56,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.getoption("markexpr") != "long":
         pictures.leave_empty()
     gc.freeze()
-    project_files.guard()  # before the fork, so that forked processes are watched too
     forks.start_forking()
     gc.set_threshold(100_000, 20, 50)
     gc.enable()
 
 
 def pytest_sessionfinish() -> None:
-    """End the process that forks for tests, and the watch over the project's files."""
+    """End the process that forks for tests."""
     forks.stop_forking()
-    project_files.release()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,13 +13,6 @@ MODEL = "rc1-test-double-1"
 """The default model version in replies. Every version starts with `rc1-test-double`."""
 
 
-class Manner(StrEnum):
-    """A quirk of a provider."""
-
-    NO_TEMPERATURE = "no_temperature"
-    """400 for `temperature`, as with reasoning models (OpenAI's protocol)."""
-
-
 class FaultKind(StrEnum):
     """A way in which a request fails. Only faults with a reply of the model are billed."""
 
@@ -79,7 +72,6 @@ class Behaviour:
         delay: whether latencies vary, or are zero.
         shift: added to every grade: positive for a judge that became milder, negative for a stricter one.
         shifted: the only dimension that `shift` applies to; None for all.
-        manners: quirks of providers.
     """
 
     seed: int = 0
@@ -100,7 +92,6 @@ class Behaviour:
     delay: Literal["lognormal", "zero"] = "lognormal"
     shift: float = 0.0
     shifted: str | None = None
-    manners: tuple[Manner, ...] = ()
 
     def __post_init__(self) -> None:
         """Keep made-up scores from passing for real ones."""

@@ -110,10 +110,10 @@ class _Judge:
             self._by_kind["unauthorized"] += 1
             return wire.error(401, f"Incorrect API key provided: {sent}.")
         try:
-            prompt = wire.prompt(_json_object(body), behaviour.manners)
+            prompt = wire.prompt(_json_object(body))
         except BadRequestError as error:
             self._by_kind["bad_request"] += 1
-            return wire.error(400, str(error), parameter=error.parameter)
+            return wire.error(400, str(error))
         key = request.headers.get("idempotency-key")
         work = _Work(self, behaviour, number, key, wire, prompt, request)
         if not (behaviour.idempotent and key):

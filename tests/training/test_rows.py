@@ -60,12 +60,6 @@ def test_no_source_question_is_both_trained_and_held_out(select: Select) -> None
     assert not sources.keys() & {row["source_id"] for row in found.held_out}
 
 
-def test_training_rows_depend_neither_on_held_out_count_nor_seed(select: Select) -> None:
-    few = select("training.held_out.prompts=6")
-    assert ids(few.train) == ids(select().train)
-    assert ids(few.train) == ids(select("training.held_out.seed=1", "training.held_out.prompts=6").train)
-
-
 def test_shadow_rows_have_questions_of_no_other_set(select: Select) -> None:
     asked = ("training.held_out.prompts=9", "training.held_out.share=0.4")
     plain, found = select(*asked), select(*asked, "training.eval_shadow={every_steps: 2, prompts: 6}")
@@ -74,12 +68,6 @@ def test_shadow_rows_have_questions_of_no_other_set(select: Select) -> None:
     assert plain.shadow == [] and (ids(plain.train), ids(plain.held_out)) == (ids(found.train), ids(found.held_out))
     with pytest.raises(RC1Error, match=r"training\.eval_shadow\.prompts .*5000, .* \d+ .*training\.held_out\.prompts"):
         select(*asked, "training.eval_shadow={every_steps: 2, prompts: 5000}")
-
-
-def test_held_out_prompts_are_drawn_by_bucket_shares(select: Select) -> None:
-    shares = "priority_sampling.by_difficulty={easy: 0.2, medium: 0.4, hard: 0.4}"
-    found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200", shares)
-    assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
 
 
 def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:

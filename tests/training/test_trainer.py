@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -46,26 +45,6 @@ def test_every_step_calls_source_strategy_and_engine_in_order() -> None:
     assert recorder.around == ["start", "end"]
     assert [step for step, _ in recorder.lines] == [1, 2]
     assert {"loss", "lr", "rows", "mem_used_mb", "sec_per_step"} == set(recorder.lines[0][1])
-
-
-class DrawsAside(Callback):
-    """Draws random numbers between steps, as other threads of the process do."""
-
-    name = "draws_aside"
-
-    def __init__(self, draws: int) -> None:
-        self._draws = draws
-
-    def on_step(self, trainer: Trainer, metrics: dict[str, float | None]) -> None:
-        for _ in range(self._draws):
-            random.random()
-
-
-def test_random_numbers_of_other_threads_do_not_change_checkpoints() -> None:
-    alone, disturbed = trainer(3, DrawsAside(0)), trainer(3, DrawsAside(2))
-    for run in (alone, disturbed):
-        run.fit(None)
-    assert diff_checkpoints(alone.snapshot(), disturbed.snapshot(), exact=True) == []
 
 
 def test_resumed_run_ends_with_the_same_bits(tmp_path) -> None:

@@ -158,9 +158,3 @@ def test_save_is_due_at_step_multiples_and_after_the_minutes() -> None:
     assert not rule.due(13, saved_step=10, minutes_since=29.9)
     assert not rule.due(10, saved_step=10, minutes_since=99)
     assert not SaveRule(every_steps=10, every_minutes=None).due(13, saved_step=0, minutes_since=1e9)
-
-
-def test_folder_named_latest_is_not_replaced(place: tuple[Path, Path]) -> None:
-    (place[0] / "latest").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match=r"latest: .*link"):
-        save_checkpoint(state_of(1), *place)

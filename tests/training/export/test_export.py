@@ -13,7 +13,7 @@ import pytest
 import torch
 from peft import PeftModel
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
@@ -28,7 +28,6 @@ from tests.shares import share
 from tests.training.ppo.toys import episode
 from tests.training.tiny_world import ENGINES, tiny_run
 
-Tiny = Callable[..., Run]
 Trained = Callable[[str], tuple[Run, Path]]
 IDS_1T = torch.arange(40, 70)[None]
 
@@ -111,31 +110,6 @@ def test_export_without_the_end_of_turn_id_is_rejected(
     with pytest.raises(RC1Error, match=r" 0, .*token 2; .*generation_config\.json.*\[0, 2\]"):
         export_checkpoint(run, checkpoint, target, 2)
     assert not target.exists()
-
-
-def test_export_drops_the_bases_sampling_settings(tiny: Tiny) -> None:
-    """A server would apply them, so that its policy would not be the measured one."""
-    run = tiny("training.ppo.value_warm_up=0")
-    before = GenerationConfig(eos_token_id=[2], pad_token_id=0, repetition_penalty=1.9, top_k=3, do_sample=True)
-    before.save_pretrained(run.workspace.path("base"))
-    checkpoint, target = trained(run), run.workspace.path("out")
-    assert all(one.passed for one in export_checkpoint(run, checkpoint, target, 2).found.values())
-    after = json.loads((target / "merged/generation_config.json").read_text())
-    assert (after["eos_token_id"], after["pad_token_id"]) == ([2], 0)
-    assert not {"repetition_penalty", "top_k", "do_sample"} & after.keys()
-
-
-@pytest.mark.long
-def test_four_bit_base_is_exported_with_its_dequantized_weights(tiny: Tiny) -> None:
-    run = tiny("finetune.method=qlora", "training.ppo.value_warm_up=0")
-    checkpoint, target = trained(run), run.workspace.path("out")
-    done = export_checkpoint(run, checkpoint, target, 4)
-    assert done.found["merged"].logit_difference < 1e-3
-    published = AutoModelForCausalLM.from_pretrained(run.workspace.path("base"))
-    over_published = logits(PeftModel.from_pretrained(published, str(target / "adapter")))
-    merged = logits(AutoModelForCausalLM.from_pretrained(target / "merged"))
-    assert (merged - over_published).abs().max() > 1e-2, "the adapter was trained on the quantized weights"
-    assert json.loads((target / "export.json").read_text())["base"]["quantized"] is True
 
 
 def test_merged_model_that_differs_from_the_policy_is_not_written(
