@@ -199,7 +199,7 @@ def test_a_repeated_dialogue_is_scored_once(bench: Bench) -> None:
 
 
 def test_fresh_ignores_stored_replies(bench: Bench) -> None:
-    with running(Behaviour(delay="zero", idempotent=True)) as server:
+    with running(Behaviour(delay="zero")) as server:
         bench.score(server, dialogues(2))
         judged = bench.score(server, dialogues(2), fresh=True)
         stats = server.stats()
