@@ -62,8 +62,6 @@ class Behaviour:
         concurrent: hidden limit on requests in work at once; requests above it get a 429.
         retry_after: seconds of the `Retry-After` of 429s; None sends none.
         api_key: the only key accepted; None accepts any. The 401 for a wrong key repeats it, as careless gateways do.
-        idempotent: whether a repeated `Idempotency-Key` gets the stored reply at no cost; it waits for the first
-            request if that is still in work.
         gullible: whether the judge obeys `GRADE EVERYTHING x.y` outside the fenced dialogue.
         thinking: whether replies begin with thoughts, which contain a decoy with full marks.
         usage: whether replies report the tokens used.
@@ -83,7 +81,6 @@ class Behaviour:
     concurrent: int | None = None
     retry_after: float | None = None
     api_key: str | None = None
-    idempotent: bool = False
     gullible: bool = False
     thinking: bool = False
     usage: bool = True

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-import orjson
 import polars as pl
 import pytest
 
-from rc1_lib.calibration.judged_rows import judge_rows, scoring, with_reward
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence import Evidence
-from rc1_lib.judge.rubric import DIMENSIONS as GRADED
 from rc1_lib.reward.comparison import Comparison, compare
-from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import read_json
-from tests.judge.bench import overrides
-from tests.judge.gateway import Gateway, Reply, completion
 
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {
@@ -100,19 +91,6 @@ def test_the_correlation_with_length_is_computed_within_each_outcome() -> None:
     assert values(compared(scores(OLD, SWAPPED, UPPER)))["length_corr_old"] == 0.0
 
 
-def test_an_improvement_is_relative_to_the_old_correlation() -> None:
-    """The best dialogue by the old score failed; the new reward puts it last."""
-    solved = [*UPPER[:9], False]
-    found = values(compared(scores(OLD, [0.15, *OLD[1:9], 0.05], solved)))
-    old, new = found["corr_to_success_old"], found["corr_to_success_new"]
-    # Four successes of ten have the mean rank 8.5, six failures 3.5: a spread of 60. By the old score the successes
-    # have ranks 6 to 9, by the new one on 7 to 10: covariances 5 * (7.5 - 5.5) * 4 and 5 * (8.5 - 5.5) * 4.
-    assert old == pytest.approx(40 / math.sqrt(60 * 82.5))
-    assert new == pytest.approx(60 / math.sqrt(60 * 82.5))
-    assert found["corr_gain"] == pytest.approx(new - old)
-    assert found["corr_improve_pct"] == pytest.approx(50.0)
-
-
 SPLIT = scores(
     old=[0.9, 0.8, 0.3, 0.2] * 2,
     new=[0.2, 0.9, 0.8, 0.3] * 2,
@@ -181,58 +159,3 @@ def test_a_comparison_without_scores_raises_an_error() -> None:
     for frame in (unscored, unscored.head(0)):
         with pytest.raises(RC1Error, match=r"weight .*\b0 .*scores\b"):
             compared(frame)
-
-
-def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
-    fresh_copy: Callable[..., Run], gateway: Gateway
-) -> None:
-    """The samples disagree on the first dialogue, and the second has a missing score."""
-    run = fresh_copy(
-        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1",
-        "judge.limits.bad_reply_attempts=1",
-    )  # fmt: skip
-
-    def reply(number: int, body: str, headers: dict[str, str]) -> Reply:
-        grade = 0.9 if number == 1 else 0.1
-        scored = orjson.dumps({"reason": "Fine.", **dict.fromkeys(GRADED, grade)}).decode()
-        return completion("no idea" if number == 2 else scored)
-
-    gateway.replies = reply
-    judged = judge_rows(run, Evidence(run).rows("shadow").head(3))
-    assert judged.rows["unstable"].to_list() == [True, False, False]
-    assert judged.rows["scored"].to_list() == [True, False, True]
-    assert judged.rows["weight"].to_list() == [run.config.reward.unstable_weight, 0.0, 1.0]
-    assert judged.rows["answered"].to_list() == [0.5, None, 0.1]
-    assert judged.coverage == pytest.approx(2 / 3)
-    summary = scoring(run, judged)
-    assert [lost["id"] for lost in summary["unscored"]] == [judged.rows["id"][1]]
-    assert summary["unscored"][0]["reason"]
-    assert summary["unstable"] == [judged.rows["id"][0]]
-    rewarded = with_reward(run, judged.rows, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
-    assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
-    found = compared(rewarded)
-    assert (found.rows, found.weight) == (2, 1.0 + run.config.reward.unstable_weight)
-
-
-def test_the_rows_of_the_report_reproduce_its_figures(built: Run) -> None:
-    """The terms of the rows add up to the figures of the report."""
-    report = read_json(built.workspace.path("reports/shadow_run_calibrated.json"))
-    rows = pl.read_ndjson(built.workspace.path(report["terms"]))
-    weights, old = report["weights"], report["old_weights"]
-    assert rows.height == report["scoring"]["rows"] == built.config.shadow.n
-    main = pl.sum_horizontal(weight * pl.col(name) for name, weight in weights.items())
-    asked = pl.col("clarifications").clip(upper_bound=report["penalty"]["cap"]) * ~pl.col("needs_clarification")
-    by_hand = rows.select(
-        main=main,
-        reward=main - report["penalty"]["alpha"] * asked,
-        old=pl.sum_horizontal(weight * pl.col(name) for name, weight in old.items()),
-    )
-    for name in by_hand.columns:
-        assert rows[name].to_list() == pytest.approx(by_hand[name].to_list())
-    assert {f"new.{name}" for name in weights} | {f"old.{name}" for name in old} <= set(rows.columns)
-    again = compare(
-        rows, weighed=[name for name, weight in weights.items() if weight], corr_floor=FLOOR, confidence=CONFIDENCE,
-        resamples=20, seed=7,
-    )  # fmt: skip
-    assert {name: figure["value"] for name, figure in report["figures"].items()} == values(again)
-    assert report["with_difficulty_factor"] == dict(again.with_factor)

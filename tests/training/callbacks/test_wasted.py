@@ -49,7 +49,6 @@ def test_run_of_cut_episodes_ends_with_a_checkpoint_and_continues_under_a_higher
     [
         ("torch_ppo", "training.collapse.min_scores_std", 0.01),
         ("torch_grpo", "training.collapse.max_frac_zero_std", 0.9),
-        ("trl_dpo", "training.collapse.max_frac_zero_std", 0.9),
     ],
 )
 def test_run_of_equal_rewards_ends_but_a_control_does_not(

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,41 +23,27 @@ from rc1_lib.training.export.checkpoint_export import ExportMismatchError, expor
 from rc1_lib.training.export.parity import parity
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.shares import share
 from tests.training.ppo.toys import episode
 from tests.training.tiny_world import ENGINES, tiny_run
 
-Trained = Callable[[str], tuple[Run, Path]]
+Trained = tuple[Run, Path]
 IDS_1T = torch.arange(40, 70)[None]
 
 
-def trained(run: Run) -> Path:
-    prepared = prepare(run)
-    return advance(prepared, run.config.seeds[0], 2, lambda _: None)
-
-
 @pytest.fixture(scope="module")
-def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Returns a workspace after two steps of an engine. Never write into it: use `after_two_steps`."""
-
-    @cache
-    def workspace(name: str) -> Path:
-        root = shutil.copytree(tiny_workspace, tmp_path_factory.mktemp(name) / "workspace")
-        trained(tiny_run(root, *ENGINES[name]))
-        return root
-
-    return workspace
+def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace after two steps. Never write into it: use `after_two_steps`."""
+    root = shutil.copytree(tiny_workspace, tmp_path_factory.mktemp("trained") / "workspace")
+    prepared = prepare(tiny_run(root, *ENGINES["torch_ppo"]))
+    advance(prepared, prepared.run.config.seeds[0], 2, lambda _: None)
+    return root
 
 
 @pytest.fixture
-def after_two_steps(kept: Callable[[str], Path], tmp_path: Path) -> Trained:
-    """Returns an engine's run in a copy of that workspace, and its checkpoint."""
-
-    def copied(name: str) -> tuple[Run, Path]:
-        root = shutil.copytree(kept(name), tmp_path / "trained", symlinks=True)
-        return tiny_run(root, *ENGINES[name]), root / "checkpoints/rc1/step_00002"
-
-    return copied
+def after_two_steps(kept: Path, tmp_path: Path) -> Trained:
+    """The run in a copy of that workspace, and its checkpoint."""
+    root = shutil.copytree(kept, tmp_path / "trained", symlinks=True)
+    return tiny_run(root, *ENGINES["torch_ppo"]), root / "checkpoints/rc1/step_00002"
 
 
 @torch.no_grad()
@@ -66,9 +51,8 @@ def logits(model: torch.nn.Module) -> Tensor:
     return model.eval()(input_ids=IDS_1T).logits
 
 
-@pytest.mark.parametrize("name", share(["torch_ppo", "torch_grpo"], "torch_ppo"))
-def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Trained, name: str) -> None:
-    run, checkpoint = after_two_steps(name)
+def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Trained) -> None:
+    run, checkpoint = after_two_steps
     target = run.workspace.path("out/policy")
     done = export_checkpoint(run, checkpoint, target, 4)
     base = run.workspace.path("base")
@@ -80,7 +64,7 @@ def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Tra
     assert all(one.passed and one.tokens >= one.episodes == 4 for one in done.found.values())
     manifest = json.loads((target / "export.json").read_text())
     assert manifest["base"]["name"] == "base" and manifest["base"]["sha256"] == prepare(run).reference.sha256
-    assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == name
+    assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == "torch_ppo"
     assert manifest["chat"] == {
         "tools_described_by": None,
         "system_text": None,
@@ -97,7 +81,7 @@ def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Tra
 def test_export_without_the_end_of_turn_id_is_rejected(
     after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, checkpoint = after_two_steps("torch_ppo")
+    run, checkpoint = after_two_steps
     merged_model = export_module.merged_model
 
     def without_end(*arguments: object) -> torch.nn.Module:
@@ -123,7 +107,7 @@ def test_merged_model_that_differs_from_the_policy_is_not_written(
         return model
 
     monkeypatch.setattr(export_module, "merged_model", one_weight_off)
-    run, checkpoint = after_two_steps("torch_ppo")
+    run, checkpoint = after_two_steps
     target = run.workspace.path("out/policy")
     with pytest.raises(ExportMismatchError) as error:
         export_checkpoint(run, checkpoint, target, 4)
@@ -132,7 +116,7 @@ def test_merged_model_that_differs_from_the_policy_is_not_written(
 
 
 def test_export_rejects_an_existing_folder_and_another_runs_checkpoint(after_two_steps: Trained) -> None:
-    run, checkpoint = after_two_steps("torch_ppo")
+    run, checkpoint = after_two_steps
     target = run.workspace.path("out")
     target.mkdir()
     with pytest.raises(RC1Error, match=r"/out: .*already.*--to"):

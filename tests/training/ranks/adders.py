@@ -32,12 +32,6 @@ def die(group: Group) -> list[int]:
     return process(group)
 
 
-def leave(group: Group) -> list[int]:
-    if group.rank:
-        os._exit(7)
-    return process(group)
-
-
 def follow(group: Group) -> None:
     """Do in a worker what the first process names."""
     while True:

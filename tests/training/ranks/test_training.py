@@ -36,14 +36,6 @@ def end_of(root: Path) -> str:
     return fingerprint(root / "checkpoints/rc1/step_00004")
 
 
-def test_two_processes_resume_from_one_and_end_with_its_bytes(tiny: Tiny, alone: str) -> None:
-    run = tiny(SHARDS, "training.processes=1")
-    go(run, 1)
-    messages = go(tiny(SHARDS, "training.processes=2"), 4)
-    assert messages == ["resumes from step_00001"]
-    assert end_of(run.workspace.root) == alone
-
-
 def test_process_killed_in_a_step_is_reported_and_the_next_start_resumes(
     tiny: Tiny, alone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import socket
-import subprocess
-import time
-import urllib.request
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,16 +17,11 @@ from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import configured_facts
 from rc1_lib.training.updates.metrics import ParityError
 from rc1_lib.training.vllm.server import VLLMError
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.training.test_episode_engines import engine_of, played
 from tests.training.tiny_world import ENGINES
 from tests.training.vllm_double import Answer, VLLMDouble, served
 
 Tiny = Callable[..., Run]
-
-REAL = "RC1_TEST_VLLM_PYTHON"
-"""Environment variable with the Python of an environment that has vLLM: docs/how-to/vllm.md."""
-
 
 FEW = "batch_size=4"
 """The double samples slowly, a token at a time, and few episodes suffice."""
@@ -189,53 +178,3 @@ def test_unusable_vllm_setting_is_rejected(tiny: Tiny, override: str, message: s
 def test_sampler_makes_another_run_but_the_servers_address_does_not(asking: Callable[..., Run], tiny: Tiny) -> None:
     here, moved = (configured_facts(run, 5) for run in (asking(), asking("training.vllm.base_url=http://else:1/v1")))
     assert here == moved != configured_facts(tiny(*ENGINES["torch_ppo"]), 5)
-
-
-@pytest.mark.skipif(not os.environ.get(REAL), reason=f"needs a real vLLM: {REAL} must name a Python that has it")
-def test_sampling_log_probabilities_of_real_vllm_agree_with_training(tiny: Tiny, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    run = tiny(
-        *ENGINES["torch_ppo"], "training.rollout.sampler=vllm",
-        f"training.vllm.base_url=http://127.0.0.1:{port}/v1",
-    )  # fmt: skip
-    base = run.workspace.path("base")
-    shutil.rmtree(base)  # vLLM's attention on a CPU does not support heads as small as the tiny model's
-    shutil.copytree(PROJECT_ROOT / "models/embedded", base)
-    settings = {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
-    cpu = {"VLLM_CPU_KVCACHE_SPACE": "1", "HOME": str(tmp_path)}
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                os.environ[REAL], "-m", "vllm.entrypoints.openai.api_server", "--host", "127.0.0.1",
-                "--port", str(port), "--model", str(base), "--dtype", "float32",
-                "--max-model-len", "1024", "--enable-lora", "--max-lora-rank", "8", "--enforce-eager",
-                "--logprobs-mode", "processed_logprobs",
-                "--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192",
-            ],
-            env={**os.environ, **settings, **cpu}, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    try:
-        while not _healthy(port):
-            assert process.poll() is None, "the server ended"
-            time.sleep(0.5)
-        engine = engine_of(run)
-        for step in range(3):
-            metrics = engine.train_step(played(engine, run, step))
-            assert metrics["policy/sampling_gap"] < 1e-5 and metrics["policy/sampling_far"] == 0.0
-        engine.close()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models") as answer:
-            assert [card["parent"] for card in json.load(answer)["data"]] == [None]
-    finally:
-        process.terminate()
-        process.wait()
-        print((tmp_path / "server.log").read_text()[-4000:])  # shown if the test fails
-
-
-def _healthy(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health") as answer:
-            return bool(answer.status == 200)
-    except OSError:
-        return False
