@@ -144,9 +144,8 @@ command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
 _NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the export differs from the policy, 2 refused, 130 interrupted."
-_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list, compare, export for other programs.")
+_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list, export for other programs.")
 command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
-command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
 command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
 command(_ckpt, "gguf", checkpoints.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")

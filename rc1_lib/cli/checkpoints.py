@@ -1,4 +1,4 @@
-"""`ckpt list|diff|export|gguf`, and `build-base`: the base model from its recipe."""
+"""`ckpt list|export|gguf`, and `build-base`: the base model from its recipe."""
 
 from __future__ import annotations
 
@@ -26,29 +26,6 @@ _DAMAGED = "restore its files from a copy, or move it away: training resumes fro
 _NEW = "A new folder in the workspace. Default:"
 _IDS_ONLY = "llama.cpp has no pre-tokenizer that cuts texts as this tokenizer does: give the file token ids, not texts"
 _RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
-
-
-def diff(
-    session: Session,
-    a: Checkpoint,
-    b: Annotated[str, typer.Argument(help="The checkpoint to compare it with.")],
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Compare tensors bit for bit, dtypes included; otherwise as numbers.")
-    ] = False,
-) -> int:
-    """Show what differs between two checkpoints; exit with 0 if they are equal, 2 if they differ."""
-    from rc1_lib.training.checkpoint.save_load import load_checkpoint
-    from rc1_lib.training.checkpoint.state import diff_checkpoints
-
-    paths = [found_checkpoint(session, name) for name in (a, b)]
-    found = diff_checkpoints(load_checkpoint(paths[0]), load_checkpoint(paths[1]), exact)
-    session.show_some(f"{one.where}: {one.what}" for one in found)
-    how = "bit for bit" if exact else "as numbers"
-    names = " and ".join(session.workspace.name(path) for path in paths)
-    words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
-    listed = [{"where": one.where, "what": one.what} for one in found]
-    document = {"equal": not found, "exact": exact, "differences": listed}
-    return end(session, Ending("fail" if found else "pass", words), document)
 
 
 def list_checkpoints(session: Session) -> int:

@@ -11,9 +11,10 @@ import torch
 from rc1_lib.training.api import Callback
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.trainer import Trainer
+from tests.training.checkpoint.states import equal
 from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 
 
@@ -65,7 +66,7 @@ def test_random_numbers_of_other_threads_do_not_change_checkpoints() -> None:
     alone, disturbed = trainer(3, DrawsAside(0)), trainer(3, DrawsAside(2))
     for run in (alone, disturbed):
         run.fit(None)
-    assert diff_checkpoints(alone.snapshot(), disturbed.snapshot(), exact=True) == []
+    assert equal(alone.snapshot(), disturbed.snapshot())
 
 
 def test_resumed_run_ends_with_the_same_bits(tmp_path) -> None:
@@ -78,7 +79,7 @@ def test_resumed_run_ends_with_the_same_bits(tmp_path) -> None:
     torch.manual_seed(99)
     second = trainer(6)
     assert second.fit(load_checkpoint(saved)) == 6
-    assert diff_checkpoints(whole.snapshot(), second.snapshot(), exact=True) == []
+    assert equal(whole.snapshot(), second.snapshot())
     assert not torch.equal(second.engine.weight, first.engine.weight)
 
 
