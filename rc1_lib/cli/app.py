@@ -150,9 +150,8 @@ command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NO
 command(_ckpt, "gguf", checkpoints.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
-_world = typer.Typer(no_args_is_help=True, help="The environment for other programs: export it, verify an export.")
+_world = typer.Typer(no_args_is_help=True, help="The environment for other programs.")
 command(_world, "export", release.export_world, "rc1 world export --part training")
-command(_world, "verify", release.verify_world, "rc1 world verify outputs/rc1_world", writes=False)
 app.add_typer(_world, name="world", rich_help_panel="The run")
 
 _config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")

@@ -1,4 +1,4 @@
-"""`report`, `release`, `verify`, and `world export|verify`: what leaves a workspace."""
+"""`report`, `release`, `verify`, and `world export`: what leaves a workspace."""
 
 from __future__ import annotations
 
@@ -124,32 +124,7 @@ def export_world(
     if left_out := run.config.training.reward.judge:
         session.show(f"the judge's share, {left_out:g} of the reward, is left out, because no judge is called there")
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
-    ending = Ending("done", words, following=then(session, "world verify", str(target)))
-    return end(session, ending, {"folder": str(target), "manifest": document})
-
-
-def verify_world(
-    session: Session,
-    folder: Annotated[Path, typer.Argument(help="A folder that `rc1 world export` wrote.")],
-    rows: Annotated[
-        Path | None, typer.Option(help="The pool that it was made from. Default: the one in its manifest.")
-    ] = None,
-) -> int:
-    """Check that an exported environment matches this workspace: rows, templates, limits, reward.
-
-    Give the same flags as to the export. If anything differs, the command names it and exits with 2.
-    """
-    run = session.open()
-    from rc1_lib.extras.worlds.check import differences, named_pool
-
-    at = run.workspace.path(session.given(folder))
-    found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
-    session.show_some(map(str, found))
-    words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment of this workspace"
-    failures = [Failure(str(one), "export it again, or restore what changed") for one in found]
-    listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
-    ending = Ending("fail" if found else "pass", words, failures)
-    return end(session, ending, {"same": not found, "differences": listed})
+    return end(session, Ending("done", words), {"folder": str(target), "manifest": document})
 
 
 def _pool(session: Session, run: Run, rows: Path | None) -> Path:
