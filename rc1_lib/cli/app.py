@@ -154,9 +154,8 @@ _world = typer.Typer(no_args_is_help=True, help="The environment for other progr
 command(_world, "export", release.export_world, "rc1 world export --part training")
 app.add_typer(_world, name="world", rich_help_panel="The run")
 
-_config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")
+_config = typer.Typer(no_args_is_help=True, help="The configuration.")
 command(_config, "verify", setup.verify_config, "rc1 config verify --profile prod")
-command(_config, "show", setup.show_config, "rc1 config show --set pool.n=3000")
 app.add_typer(_config, name="config", rich_help_panel="Setup and help")
 
 _scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: show it, repair it.")
