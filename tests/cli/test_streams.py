@@ -59,7 +59,7 @@ def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, m
         print(strange, file=sys.stderr)
         Session(Options(workspace=tmp_path), sys.stdout).show(table(strange, ("head",), [(strange,)]))
     assert call("config", "verify", "--workspace", str(workspace)) == 0
-    assert call("ticket", "show", "--workspace", str(workspace)) == 2
+    assert call("ticket", "verify", "--workspace", str(workspace)) == 2
     printed = len(streams[0].buffer.getvalue())  # type: ignore[attr-defined]
     assert call("init", "--json", str(workspace / "run")) == 0
     document = json.loads(streams[0].buffer.getvalue()[printed:].decode(encoding))  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ def failure_files(workspace: Path) -> list[Path]:
     return [*workspace.glob("reports/ERROR_*"), *workspace.glob("reports/rc1/FAIL_*")]
 
 
-@pytest.mark.parametrize(("command", "code"), [("config verify", 0), ("ticket show", 2)])
+@pytest.mark.parametrize(("command", "code"), [("config verify", 0), ("ticket verify", 2)])
 @pytest.mark.parametrize("streams", share([">&-", "2>&-", "<&- >&- 2>&-"], ">&-"))
 def test_closed_streams_do_not_change_the_exit_code(tmp_path: Path, command: str, code: int, streams: str) -> None:
     done = ended(command, streams, tmp_path)
