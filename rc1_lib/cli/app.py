@@ -145,8 +145,7 @@ app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 _NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the export differs from the policy, 2 refused, 130 interrupted."
 _ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list, export for other programs.")
 command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
-command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
-command(_ckpt, "gguf", checkpoints.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
+command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest --gguf q8_0", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
 _world = typer.Typer(no_args_is_help=True, help="The environment for other programs.")
