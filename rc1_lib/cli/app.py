@@ -86,7 +86,6 @@ for _panel, _commands in {
         ("evaluate", train.evaluate, "rc1 evaluate latest --prompts 60"),
         ("scale-up", preflight.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),
         ("report", release.report, "rc1 report"),
-        ("release", release.release, "rc1 release --sign key.pem"),
     ),
     "The reward": (
         ("calibrate", reward.calibrate, "rc1 calibrate"),
@@ -126,8 +125,7 @@ command(
     app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False, trains=True
 )  # fmt: skip
 command(
-    app, "verify", release.verify, "rc1 verify rc1_0123456789ab.tar --key key.pub", _NO_CONFIG, panel="The run",
-    anywhere=True,
+    app, "release", release.release, "rc1 release --sign key.pem", panel="The run", anywhere_with="verify"
 )  # fmt: skip
 command(
     app, "serve", setup.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",

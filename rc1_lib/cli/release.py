@@ -1,4 +1,4 @@
-"""`report`, `release`, `verify`, and `world export`: what leaves a workspace."""
+"""`report`, `release` and `world export`: what leaves a workspace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -46,41 +46,46 @@ def release(
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Sign the package with this private key (ed25519, PEM).")
     ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="PACKAGE", help="Pack nothing: check every byte of this package, and name what differs."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="PUBLIC", help="With --verify: require a signature by this public key (ed25519, PEM)."),
+    ] = None,
     seed: Seed = None,
 ) -> int:
     """Pack what others need to check and repeat a run; this needs its ticket and an evaluation that passed.
 
-    The same inputs give the same bytes.
+    The same inputs give the same bytes. Who receives a package checks it with --verify, which needs no network, no
+    workspace, and unpacks nothing.
     """
+    if verify is not None:
+        if sign is not None or seed is not None:
+            raise ConfigError("--verify: takes only --key; leave out --sign and --seed")
+        return _verify(session, verify, key)
+    if key is not None:
+        raise ConfigError("--key: checks a package, so name one: --verify PACKAGE")
     from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report import write_page
 
     run = session.open({"pool.seed": seed}, remembered=True)
-    key = None if sign is None else read_key(sign)
+    private = None if sign is None else read_key(sign)
     ready = check_ready(run)
     page = write_page(run)
-    package = write_package(ready, key, (page.path,))
+    package = write_package(ready, private, (page.path,))
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    following = f"next, where it is received: {shlex.join(['rc1', 'verify', str(place)])}"
+    following = f"next, where it is received: {shlex.join(['rc1', 'release', '--verify', str(place)])}"
     words, report = f"package of {package.files} files", run.workspace.path(page.path)
     ending = Ending("done", words, report=report, following=following)
     return end(session, ending, {"exit_code": 0, **asdict(package)})
 
 
-def verify(
-    session: Session,
-    package: Annotated[Path, typer.Argument(help="The archive.")],
-    key: Annotated[
-        Path | None, typer.Option(metavar="PUBLIC", help="Require a signature by this public key (ed25519, PEM).")
-    ] = None,
-) -> int:
-    """Check every byte of a package that `rc1 release` wrote, without unpacking it, and name what differs.
-
-    It needs no network and no workspace.
-    """
+def _verify(session: Session, package: Path, key: Path | None) -> int:
     from rc1_lib.provenance.signatures import read_public
     from rc1_lib.release import verifier
 

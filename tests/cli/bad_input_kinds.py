@@ -143,7 +143,7 @@ EVIDENCE = (
     BadInput("a folder as the ticket", "ticket verify", "cannot be read (Is a directory)", folder(TICKET)),
     BadInput("a ticket made up by hand", "ticket verify", "the ticket is not valid: ", ticket()),
     BadInput("nothing to revoke", "ticket revoke --reason why", "there is no ticket"),
-    BadInput("a file that is not a package", "verify {w}/package.tgz", "package.tgz",
+    BadInput("a file that is not a package", "release --verify {w}/package.tgz", "package.tgz",
              file("package.tgz", "no archive")),
     BadInput("a missing checkpoint", "ckpt export 9", "no such checkpoint"),
     BadInput("a manifest line that is not an object", "ckpt export 9", "found a line that is not a JSON object",
