@@ -111,7 +111,6 @@ for _panel, _commands in {
         ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
         ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
         ("label", labels.label, "rc1 label --n 100 --out data/judge/labels.csv"),
-        ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels data/judge/labels.csv"),
     ),
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip

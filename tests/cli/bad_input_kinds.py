@@ -129,9 +129,9 @@ ROWS = (
     BadInput("a list as a row", "validate-pool {w}/rows.jsonl", "rows.jsonl, line 1: ", file("rows.jsonl", "[]\n")),
     BadInput("a shadow set without rows", "build-pool --shadow other.jsonl", "other.jsonl, line 1: ",
              file("other.jsonl", "{}\n")),
-    BadInput("labels without a dialogue", "judge-agreement --labels {w}/people.csv", "line 1: found no column messages",
+    BadInput("labels without a dialogue", "label --labels {w}/people.csv", "line 1: found no column messages",
              file("people.csv", "id,label\nx,good\n")),
-    BadInput("labels in words of one's own", "judge-agreement --labels {w}/people.csv", "'label' is 'fine'",
+    BadInput("labels in words of one's own", "label --labels {w}/people.csv", "'label' is 'fine'",
              file("people.csv", "label,messages\nfine,[]\n")),
 )  # fmt: skip
 EVIDENCE = (
