@@ -107,8 +107,6 @@ for _panel, _commands in {
     "The judge": (
         ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
         ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
-        ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
-        ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
         ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
         ("label", labels.label, "rc1 label --n 100 --out data/judge/labels.csv"),
     ),
