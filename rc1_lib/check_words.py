@@ -27,6 +27,11 @@ def wanted(check: Mapping[str, Any]) -> str:
     return f"{sign} {figure(check['threshold'])}"
 
 
+def check_line(check: Mapping[str, Any]) -> str:
+    """Return `coverage is 0.93, wanted >= 0.95`; `check` is in the form of a report."""
+    return f"{check['name']} is {figure(check['value'])}, wanted {wanted(check)}"
+
+
 def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
     """Return what failed in a gate, what to do, and where the rows at fault are listed; empty if it did not fail."""
     if gate["status"] not in ("failed", "error"):
@@ -34,7 +39,7 @@ def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
     for check in gate["checks"]:
         if not check["passed"]:
-            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}")
+            lines.append(f"{gate['name']}: {check_line(check)}")
             lines += [f"    {words}"] if (words := Check.from_dict(check).undecided) else []
             lines += [f"    {check['advice']}"] if check["advice"] else []
     if gate["offenders"]:

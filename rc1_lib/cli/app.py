@@ -74,14 +74,13 @@ def rc1(
 
 
 _NO_CONFIG = ("config", "profile", "overrides")
-_TRAINS = ("plan", "learnability", "train", "evaluate")
+_TRAINS = ("plan", "train", "evaluate")
 for _panel, _commands in {
     "The run": (
         ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=3000"),
         ("round1", preflight.round1, "rc1 round1 --build never"),
         ("round2", preflight.round2, "rc1 round2"),
         ("plan", plan.plan, "rc1 plan --all-seeds"),
-        ("learnability", plan.learnability, "rc1 learnability"),
         ("train", train.train, "rc1 train --all-seeds"),
         ("evaluate", train.evaluate, "rc1 evaluate latest --prompts 60"),
         ("scale-up", preflight.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),

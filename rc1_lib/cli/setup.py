@@ -46,17 +46,28 @@ def init(
     return end(session, ending, {"folder": str(root), "files": files})
 
 
-def doctor(session: Session, seed: Seed = None) -> int:
+def doctor(
+    session: Session,
+    seed: Seed = None,
+    learnability: Annotated[
+        bool,
+        typer.Option(
+            "--learnability",
+            help="Also let the initial policy play prompts several times, which takes minutes: do rewards of a prompt "
+            "differ, could the evaluation show a gain? A live judge is asked. Writes reports/learnability.json.",
+        ),
+    ] = False,
+) -> int:
     """Make the checks of a training before it: ticket, base, rows, judge, servers, disk, memory. Writes nothing.
 
-    Give the flags of the training.
+    The settings are those that the workspace has recorded, with this command's flags on top, as for the training.
     """
     from rc1_lib.doctor.looks import examined
 
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     quieten(hub=False)
     with stages():
-        found = examined(run)
+        found = examined(run, plays=learnability)
     rows = [
         (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
          "\n-> ".join(part for part in (one.found, one.advice) if part))

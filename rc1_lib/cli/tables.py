@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.check_words import failed_lines, figure, wanted
+from rc1_lib.check_words import check_line, failed_lines, figure, wanted
 from rc1_lib.cli.streams import visible
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
@@ -100,7 +100,7 @@ def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the checks that passed although their interval covers the threshold: other rows might fail them."""
     return [
-        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
+        f"{gate['name']}: {check_line(check)}; {words}"
         for gate in gates
         for check in gate["checks"]
         if check["passed"] and (words := Check.from_dict(check).undecided)

@@ -43,7 +43,9 @@ def missing_balanced_pool(run: Run) -> None:
 
 
 def failed_learnability(run: Run) -> None:
-    write_json(run.workspace.path(REPORT), {"pass": False, "config_sha256": run.config_sha256})
+    flat = {"name": "flat", "value": 1.0, "op": "<=", "threshold": 0.9, "passed": False, "advice": "sample hotter"}
+    report = {"pass": False, "config_sha256": run.config_sha256, "gate": {"checks": [flat]}}
+    write_json(run.workspace.path(REPORT), report)
 
 
 def missing_tokenizer(run: Run) -> None:
@@ -67,7 +69,7 @@ def test_sound_workspace_passes_every_check_and_nothing_is_written(opened: Run) 
     ("damage", "failed", "words"),
     [
         (missing_balanced_pool, {"ticket", "rows"}, "there is no balanced pool"),
-        (failed_learnability, {"learnability"}, f"{REPORT}: it failed"),
+        (failed_learnability, {"learnability"}, f"{REPORT}: it failed: flat is 1, wanted <= 0.9 sample hotter; then"),
         (missing_tokenizer, {"ticket", "base", "engine", "chat_contract", "memory"}, "lacks tokenizer.json"),
         (negative_hidden_size, {"ticket", "engine", "memory"}, "describes no valid model"),
     ],
