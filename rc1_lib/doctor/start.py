@@ -11,6 +11,7 @@ from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.doctor.base import base_config, base_folder
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import in_form, read_json
@@ -67,10 +68,10 @@ def look_at_learnability(run: Run) -> Finding:
                     continue
                 if report["pass"] is True:
                     return Finding(f"{name}: it passed")
-                failed = [check for check in report["gate"]["checks"] if not check["passed"]]
+                failed = GateResult.from_report(report["gate"]).failures
                 return Finding(
                     f"{name}: it failed: {'; '.join(map(check_line, failed))}",
-                    f"{failed[0]['advice']}; then repeat it: rc1 doctor --learnability",
+                    f"{failed[0].advice}; then repeat it: rc1 doctor --learnability",
                 )
     return Finding("not tried with this configuration: rc1 doctor --learnability plays prompts, as training does first")
 

@@ -11,11 +11,13 @@ import pytest
 import torch
 
 from deployments.server import free_port
+from rc1_lib.checks import at_most
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.doctor import endpoints
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.forecast.learnability import REPORT
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training import memory
 from rc1_lib.training.checkpoint.manifest import folder_name
@@ -43,8 +45,8 @@ def missing_balanced_pool(run: Run) -> None:
 
 
 def failed_learnability(run: Run) -> None:
-    flat = {"name": "flat", "value": 1.0, "op": "<=", "threshold": 0.9, "passed": False, "advice": "sample hotter"}
-    report = {"pass": False, "config_sha256": run.config_sha256, "gate": {"checks": [flat]}}
+    flat = at_most("flat", 1.0, 0.9, "sample hotter")
+    report = {"pass": False, "config_sha256": run.config_sha256, "gate": GateResult("learnability", (flat,)).to_dict()}
     write_json(run.workspace.path(REPORT), report)
 
 
