@@ -32,7 +32,7 @@ FREE_KEYS = (
 )  # fmt: skip
 """Configuration keys, or sections, that do not affect what a ticket vouches for: numbers of workers, which only affect
 time; the rate of requests, which also decides how many replies are given up (coverage has bounds); what `rc1
-learnability` plays, which no training reads; trackers, which only copy metrics; and who approves a larger pool."""
+doctor` plays, which no training reads; trackers, which only copy metrics; and who approves a larger pool."""
 
 _USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"}
 """Models of providers chosen by `--provider` or `SCORER_PROVIDER` without `judge.model`; their prices are unknown."""

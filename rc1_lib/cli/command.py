@@ -56,7 +56,7 @@ def command(
     *,
     panel: str | None = None,
     codes: str = CODES,
-    **how: bool,
+    **how: Any,
 ) -> None:
     """Register `function(session, **own options) -> exit code` with the fields of `Options` added to its own.
 
@@ -94,6 +94,7 @@ def run_command(
     *,
     writes: bool = True,
     anywhere: bool = False,
+    anywhere_with: str = "",
     trains: bool = False,
 ) -> int:
     """Run a command and return its exit code.
@@ -104,8 +105,10 @@ def run_command(
         values: the values of its own options.
         writes: whether it may write; its output is then logged, and a fault leaves a report and a failure package.
         anywhere: whether it works without a workspace; it then writes no log.
+        anywhere_with: the option of its own with which it does.
         trains: whether it needs the extra `train`.
     """
+    anywhere = anywhere or values.get(anywhere_with) is not None
     if anywhere and options.workspace is None and not is_workspace(Path.cwd()):
         options, writes = replace(options, workspace=Path.cwd()), False
     try:

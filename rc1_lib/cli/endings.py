@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rc1_lib.check_words import figure, wanted
+from rc1_lib.check_words import check_line
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.cli.streams import typed
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.records import Check
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
@@ -101,9 +102,8 @@ def failure_of(gate: Mapping[str, Any]) -> Failure:
     """Return why a gate failed: its error, or its first failed check with that check's advice."""
     if gate["error"]:
         return Failure(f"{gate['name']}: {gate['error']}")
-    check = next(check for check in gate["checks"] if not check["passed"])
-    what = f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}"
-    return Failure(what, check["advice"])
+    check = next(check for check in map(Check.from_dict, gate["checks"]) if not check.passed)
+    return Failure(f"{gate['name']}: {check_line(check)}", check.advice)
 
 
 def _fitted(start: str, words: str, room: int = 0) -> str:

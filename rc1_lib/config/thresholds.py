@@ -365,7 +365,7 @@ class EvaluationGate(Section):
 
 
 class LearnabilityGate(Section):
-    """Thresholds of the reward-signal check, on several rollouts of the initial policy: `rc1 learnability`."""
+    """Thresholds of the reward-signal check, on several rollouts of the initial policy."""
 
     min_prompts: Positive
     """Minimum number of prompts to try of every task and bucket."""

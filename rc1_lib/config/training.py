@@ -105,8 +105,8 @@ class LearnabilitySettings(Section):
     """Prompts that a new training tries first, with eight rollouts each; it does not start if nothing can be learned
     (`gates.learnability`). 0: it starts without this check."""
     prompts: Positive
-    """Training rows that `rc1 learnability` plays eight times each, drawn from each task and bucket by its share. Not
-    part of a ticket."""
+    """Training rows that `rc1 doctor --learnability` plays eight times each, drawn from each task and bucket by its
+    share. Not part of a ticket."""
 
 
 class ControlSettings(Section):

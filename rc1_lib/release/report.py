@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.calibration.keyed_report import REPORT
-from rc1_lib.check_words import figure, round_sentence
+from rc1_lib.check_words import check_rows, round_sentence
 from rc1_lib.difficulty.steps import REPORT as DIFFICULTY
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
@@ -246,12 +246,11 @@ def _picture(run: Run, name: str) -> str:
 
 
 def _checks(title: str, gates: Sequence[GateResult]) -> Rows:
-    rows = []
-    for name, check in ((gate.name, check) for gate in gates for check in gate.checks):
-        verdict = "for information" if check.op == "info" else "passed" if check.passed else "FAILED"
-        wanted = "" if check.op == "info" else f"{check.op} {figure(check.threshold)}"
-        rows.append((f"{name}: {check.name}", figure(check.value), wanted, verdict))
-    return Rows(title, ("check", "value", "wanted", "verdict"), rows)
+    cells = [
+        (": ".join(filter(None, (row["gate"], row["check"]))), row["value"], row["wanted"], row["outcome"])
+        for row in check_rows(gates)
+    ]
+    return Rows(title, ("check", "value", "wanted", "verdict"), cells)
 
 
 def _training(run: Run, training: _Body) -> _Section:

@@ -77,9 +77,9 @@ def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, t
     assert [name for name, flags in known.items() if "--set" in flags and "--sources" not in flags] == []
     assert [name for name, flags in known.items() if "--set" not in flags and "--sources" in flags] == []
     (tmp_path / "questions").mkdir()
-    shown = ("config", "show", "--workspace", tmp_path, "--json", "--sources")
-    assert json.loads(rc1(*shown, tmp_path / "questions").out)["sources"]["use"] == str(tmp_path / "questions")
-    assert json.loads(rc1(*shown, "hub", "--set", "sources.use=embedded").out)["sources"]["use"] == "hub"
+    shown = ("config", "verify", "--workspace", tmp_path, "--json", "--sources")
+    for given, more in ((str(tmp_path / "questions"), ()), ("hub", ("--set", "sources.use=embedded"))):
+        assert json.loads(rc1(*shown, given, *more).out)["config"]["sources"]["use"] == given
     rejected = rc1(*shown, tmp_path / "nowhere")
     assert (rejected.code, "found no such folder or .jsonl file" in rejected.err) == (2, True)
 

@@ -90,7 +90,7 @@ def test_command_that_failed_on_its_input_is_repeated_as_typed(
 
 
 def test_invalid_setting_is_not_repeated(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=0")
+    done = rc1("config", "verify", "--workspace", tmp_path, "--set", "pool.n=0")
     assert done.code == 2 and "next" not in done.err
 
 

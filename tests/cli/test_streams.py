@@ -58,8 +58,8 @@ def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, m
         print(strange)
         print(strange, file=sys.stderr)
         Session(Options(workspace=tmp_path), sys.stdout).show(table(strange, ("head",), [(strange,)]))
-    assert call("config", "show", "--workspace", str(workspace)) == 0
-    assert call("ticket", "show", "--workspace", str(workspace)) == 2
+    assert call("config", "verify", "--workspace", str(workspace)) == 0
+    assert call("ticket", "verify", "--workspace", str(workspace)) == 2
     printed = len(streams[0].buffer.getvalue())  # type: ignore[attr-defined]
     assert call("init", "--json", str(workspace / "run")) == 0
     document = json.loads(streams[0].buffer.getvalue()[printed:].decode(encoding))  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ def failure_files(workspace: Path) -> list[Path]:
     return [*workspace.glob("reports/ERROR_*"), *workspace.glob("reports/rc1/FAIL_*")]
 
 
-@pytest.mark.parametrize(("command", "code"), [("config show", 0), ("ticket show", 2)])
+@pytest.mark.parametrize(("command", "code"), [("config verify", 0), ("ticket verify", 2)])
 @pytest.mark.parametrize("streams", share([">&-", "2>&-", "<&- >&- 2>&-"], ">&-"))
 def test_closed_streams_do_not_change_the_exit_code(tmp_path: Path, command: str, code: int, streams: str) -> None:
     done = ended(command, streams, tmp_path)
@@ -89,7 +89,7 @@ def test_closed_streams_do_not_change_the_exit_code(tmp_path: Path, command: str
     assert lines[0].endswith(f"--workspace {tmp_path}") and len(lines) > 1, "the log has the output of a closed stream"
 
 
-@pytest.mark.parametrize(("command", "code"), [("config show", 0), ("--help", 0)])
+@pytest.mark.parametrize(("command", "code"), [("config verify", 0), ("--help", 0)])
 def test_command_succeeds_when_its_reader_closes_the_pipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
 ) -> None:
@@ -103,7 +103,7 @@ def test_command_succeeds_when_its_reader_closes_the_pipe(
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["config show --json", "--help"])
+@pytest.mark.parametrize("command", ["config verify --json", "--help"])
 def test_full_disk_of_stdout_is_a_fault_that_names_stdout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -124,6 +124,6 @@ def test_broken_pipe_inside_a_command_is_a_fault(
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr("rc1_lib.cli.session.Session.open", broken)
-    assert call("config", "show", "--workspace", str(tmp_path)) == 1
+    assert call("config", "verify", "--workspace", str(tmp_path)) == 1
     assert "FATAL: [Errno 32] Broken pipe" in capsys.readouterr().err
     assert len(failure_files(tmp_path)) == 2

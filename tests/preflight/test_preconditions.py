@@ -30,7 +30,7 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("steps=10", r"^the gate training_config would fail: steps 10, wanted >= "),
+        ("steps=10", r"^the gate training_config would fail: steps is 10, wanted >= "),
         (
             "judge.budget.max_calls=100",
             r"^judge\.budget\.max_calls is 100, but the evaluation of 1 of `seeds` ",

@@ -14,8 +14,8 @@ from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, resolve, write_manifest
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
-from tests.training.checkpoint.states import state_of, trained
+from rc1_lib.training.checkpoint.state import CheckpointState
+from tests.training.checkpoint.states import equal, state_of, trained
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_loaded_state_equals_the_saved_one(place: tuple[Path, Path]) -> None:
     saved = save_checkpoint(state_of(3), *place)
     assert saved.name == "step_00003"
     loaded = load_checkpoint(saved)
-    assert diff_checkpoints(state_of(3), loaded, exact=True) == []
+    assert equal(state_of(3), loaded)
     assert loaded.step == 3
     assert loaded.values["kl_coef"] == 0.1 + 0.2
     assert loaded.tensors["adapter"]["a.weight"].dtype == torch.bfloat16
@@ -53,7 +53,7 @@ def test_checkpoint_of_the_same_step_is_replaced(place: tuple[Path, Path]) -> No
     save_checkpoint(state_of(1), *place)
     other = CheckpointState({"adapter": {"w": torch.ones(1)}}, {"step": 1})
     path = save_checkpoint(other, *place)
-    assert diff_checkpoints(load_checkpoint(path), other, exact=True) == []
+    assert equal(load_checkpoint(path), other)
     assert len(read_ledger(place[1])) == 2
     assert {entry.name for entry in place[0].iterdir()} == {"step_00001", "latest", ".write.lock"}
 
