@@ -127,9 +127,6 @@ command(
     app, "serve", setup.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
     codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",
 )  # fmt: skip
-command(
-    app, "build-base", checkpoints.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run", trains=True
-)  # fmt: skip
 
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, revoke it.")
 command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=3000")

@@ -1,9 +1,8 @@
-"""`ckpt list|export`, and `build-base`: the base model from its recipe."""
+"""`ckpt list|export`."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,13 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Checkpoint
 from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.tables import table
-from rc1_lib.errors import ConfigError
-from rc1_lib.runtime.libraries import check_llama_cpp, quieten
+from rc1_lib.runtime.libraries import check_llama_cpp
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
 _DAMAGED = "restore its files from a copy, or move it away: training resumes from the newest intact one"
 _PROMPTS, _PROMPTS_OF_LLAMA_CPP = 32, 200
 _IDS_ONLY = "llama.cpp has no pre-tokenizer that cuts texts as this tokenizer does: give the file token ids, not texts"
-_RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
 
 
 def list_checkpoints(session: Session) -> int:
@@ -205,88 +201,3 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def build_base(
-    session: Session,
-    recipe: Annotated[Path, typer.Option(help="The recipe.")] = Path(_RECIPE),
-    out: Annotated[Path, typer.Option(help="Write it to this folder in the workspace.")] = Path(_FOLDER),
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Build into a temporary folder and compare with --out, byte for byte."),
-    ] = False,
-) -> int:
-    """Rebuild the bundled tiny model: corpus, tokenizer, training, accuracy by stage. This takes long.
-
-    The result is committed. The same kind of machine, versions and threads give the same bytes.
-    """
-    from rc1_lib.extras.base_builder.recipe import read_recipe
-
-    given = recipe if recipe.is_absolute() or recipe.exists() else session.workspace.find(str(recipe))
-    plan = read_recipe(given)
-    folder = (session.workspace.root / out).resolve()
-    if not folder.is_relative_to(session.workspace.root) or folder == session.workspace.root or folder.is_file():
-        raise ConfigError(f"--out {out}: expected a folder below the workspace {session.workspace.root}")
-    quieten(hub=False)
-    from rc1_lib.extras.base_builder.build import build_base as build
-    from rc1_lib.training.recorded_base import RECORD
-
-    if not check:
-        with stages():
-            record = build(plan, folder)
-        session.show(_skill_table(record["accuracy_by_stage"]), _learned(record), f"base: {folder}")
-        document = {"exit_code": 0, "folder": str(out), "record": record}
-        return end(session, Ending("done", f"base of {record['parameters']:,} parameters"), document)
-    from rc1_lib.workspace.artifacts import read_json
-
-    place = session.workspace.find(str(out))
-    if not (place / RECORD).is_file():
-        raise ConfigError(f"{place / RECORD}: there is no base to compare with; build one with rc1 build-base")
-    with stages(), tempfile.TemporaryDirectory() as temporary:
-        record = build(plan, Path(temporary) / "base")
-    return _compared(session, place, read_json(place / RECORD), record)
-
-
-def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[str, Any]) -> int:
-    """Compare the existing files and their record with what was built."""
-    from rc1_lib.workspace.file_hashes import sha256_file
-
-    lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
-    rows, differ = [], []
-    for name in sorted(lying.keys() | built["files"].keys()):
-        old, new = lying.get(name), built["files"].get(name)
-        if old != new or old != there["files"].get(name):
-            differ.append(name)
-        state = "DIFFERS" if name in differ else "equal"
-        rows.append((name, (old or "missing")[:16], (new or "missing")[:16], state))
-    files = table("files", ("file", "there", "built", ""), rows)
-    session.show(files, _skill_table(built["accuracy_by_stage"]), _learned(built))
-    if differ:
-        versions = [
-            f"{name} {there['versions'].get(name)} there, {new} here"
-            for name, new in built["versions"].items()
-            if there["versions"].get(name) != new
-        ]
-        why = f"; other versions: {', '.join(versions)}" if versions else "; the versions are the same"
-        session.show(f"{place}: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''} from what was built{why}")
-    else:
-        session.show(f"{place}: equal to what was built, byte for byte")
-    count = len(lying)
-    words = f"{len(differ)} of {count} files differ" if differ else f"{count} files are equal, byte for byte"
-    document = {"exit_code": 2 if differ else 0, "equal": not differ, "differ": differ, "record": built}
-    return end(session, Ending("fail" if differ else "pass", words), document)
-
-
-def _skill_table(skill: dict[str, Any]) -> Table:
-    heads = ("stage", "accuracy", "places")
-    rows = [
-        (stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}") for stage in skill if not stage.startswith("n ")
-    ]
-    return table("accuracy by stage, on held-out rows", heads, rows, heads[1:])
-
-
-def _learned(record: dict[str, Any]) -> str:
-    read = ", ".join(
-        f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
-    )
-    return f"{record['parameters']:,} parameters; trained on {read} in {record['training_minutes']} minutes"

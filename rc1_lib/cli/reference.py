@@ -15,7 +15,6 @@ from pydantic import BaseModel, TypeAdapter
 
 from rc1_lib.config.file import merged, read_layers
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.extras.base_builder.recipe import Recipe
 from rc1_lib.judge.prompt import JudgeSpec
 from rc1_lib.run import CONFIG_OF_PROFILE, ENVIRONMENT
 from rc1_lib.training.train_config import TrainConfig
@@ -72,12 +71,6 @@ DOCUMENTS = (
         "`rc1 train --config configs/train_local.yaml` trains on rows of input and output.",
         TrainConfig,
         {"shipped": "configs/train_local.yaml"},
-    ),
-    Document(
-        "The bundled tiny model",
-        "`rc1 build-base` builds the committed model from this recipe. It does not take `--set`.",
-        Recipe,
-        {"shipped": "configs/base.yaml"},
     ),
     Document(
         "The judge's instructions",

@@ -27,7 +27,7 @@ from rc1_lib.run import PUBLISHED, open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
-OTHER_KINDS = ("base.yaml", "train_local.yaml")
+OTHER_KINDS = ("train_local.yaml",)
 SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name not in OTHER_KINDS)
 
 

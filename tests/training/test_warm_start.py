@@ -116,7 +116,7 @@ def test_base_that_differs_from_its_record_is_rejected(made: Run, inputs: Inputs
     with pytest.raises(ConfigError, match=r"generation_config\.json: .*base\.json"):
         reference(made, inputs)
     (base / "base.json").write_text("[]")
-    with pytest.raises(ConfigError, match=r"base\.json: .*rc1 build-base"):
+    with pytest.raises(ConfigError, match=r"base\.json: .*restore the folder"):
         reference(made, inputs)
 
 
