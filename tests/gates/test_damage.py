@@ -185,7 +185,7 @@ def test_one_wording_under_ten_labels_counts_as_one_template(
 
 
 def test_the_shipped_templates_differ_in_wording(gates: PoolGates) -> None:
-    assert len(worded_apart(gates.pack, gates.config.gates.diversity.max_alike)) == len(gates.pack.templates)
+    assert len(worded_apart(gates.pack)) == len(gates.pack.templates)
 
 
 def test_a_pool_built_from_the_old_templates_fails_in_the_divergence(gates: PoolGates, tmp_path: Path) -> None:
@@ -251,8 +251,7 @@ class TestShadow:
     def evaluate(self, evidence: Evidence, rows: pl.DataFrame, buckets: pl.Series | None = None) -> GateResult:
         config = evidence.run.config
         ours = measure(rows, config.difficulty)["bucket"] if buckets is None else buckets
-        most = config.gates.shadow_set.max_bucket_diff
-        return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]), most)
+        return shadow_gate(rows, config.shadow.n, config.datasets, (ours, evidence.metrics()["bucket"]))
 
     def test_a_shadow_set_with_other_bucket_shares_fails(self, evidence: Evidence) -> None:
         rows = evidence.rows("shadow")
