@@ -28,9 +28,8 @@ from rensa import RMinHash, RMinHashLSH
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rc1_lib.config.data import Difficulty
 from rc1_lib.config.thresholds import DuplicatesGate
-from rc1_lib.difficulty.buckets import vote
+from rc1_lib.difficulty.buckets import CLARIFICATION_HARD_TURNS, CLUE_OVERLAP, RISING, vote
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
@@ -100,22 +99,22 @@ def plain_containment(texts: list[str], held: list[str], n: int) -> dict[tuple[i
     return found
 
 
-def plain_bucket(row: Mapping[str, Any], limits: Difficulty) -> str:
+def plain_bucket(row: Mapping[str, Any]) -> str:
     """Return the bucket that most of a row's eight features vote for; ties go to the harder one."""
     votes = []
-    for name, bounds in limits.bounds.items():
+    for name, (low, high) in {**RISING, "clue_overlap": CLUE_OVERLAP}.items():
         value = row[name]
         if name == "clue_overlap":
-            easy, hard = value > bounds.easy, value < bounds.hard
+            easy, hard = value > low, value < high
         elif name in ("turns", "tool_hops", "ops_numeric", "entities"):
-            easy, hard = value <= bounds.easy, value >= bounds.hard
+            easy, hard = value <= low, value >= high
         else:
-            easy, hard = value < bounds.easy, value > bounds.hard
+            easy, hard = value < low, value > high
         votes.append("hard" if hard else "easy" if easy else "medium")
     if not row["needs_clarification"]:
         votes.append("easy")
     else:
-        votes.append("hard" if row["turns"] >= limits.clarification_hard_turns else "medium")
+        votes.append("hard" if row["turns"] >= CLARIFICATION_HARD_TURNS else "medium")
     return max(("hard", "medium", "easy"), key=votes.count)
 
 
@@ -252,8 +251,8 @@ def difficulty_jobs(evidence: Evidence) -> Iterator[Job]:
     gates, mix = config.gates, config.datasets
     yield "mix", "RC1", lambda: figures(mix_gate(pool, gates.mix, mix))
     yield "mix", "plain Python", lambda: plain_mix(of, tasks)
-    yield "buckets", "RC1", lambda: metrics.select(bucket=vote(config.difficulty))["bucket"].to_list()
-    yield "buckets", "plain Python", lambda: [plain_bucket(row, config.difficulty) for row in measured]
+    yield "buckets", "RC1", lambda: metrics.select(bucket=vote())["bucket"].to_list()
+    yield "buckets", "plain Python", lambda: [plain_bucket(row) for row in measured]
     yield (
         "difficulty", "RC1",
         lambda: figures(difficulty_gate(metrics, balanced, gates.difficulty, tasks, gates.mix, mix)),

@@ -206,7 +206,7 @@ def theirs(job: Job) -> None:
                 max_grad_norm=training.update.max_grad_norm,
                 beta=config.kl_coef,
                 epsilon=config.clip,
-                loss_type=training.grpo.loss_type,
+                loss_type="dapo",
                 scale_rewards=training.grpo.scale_rewards,
                 gradient_checkpointing=job.recompute,
                 bf16=training.precision == "bf16",

@@ -19,7 +19,7 @@ from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.judge.score_files import keep_unstable
 from rc1_lib.records import Check, Message
-from rc1_lib.reward.rules import add_rules
+from rc1_lib.reward.rules import RULES, add_rules
 from rc1_lib.reward.terms import add_old_score, add_reward, over_clarification_penalties
 from rc1_lib.rows.chat import add_counts
 from rc1_lib.run import Run
@@ -30,6 +30,10 @@ _KEPT = ("id", "task", "source_id", "messages", "needs_clarification", "solved",
 
 AsksJudge = Callable[..., Judged]
 """Scores rows like `judge_rows`: called with (run, rows) and its options."""
+
+
+UNSTABLE_WEIGHT = 0.5
+"""Weight of a dialogue on which the judge's samples disagree; a dialogue without a score does not count."""
 
 
 def dimensions(run: Run) -> tuple[str, ...]:
@@ -45,12 +49,13 @@ def dimensions(run: Run) -> tuple[str, ...]:
             f"reward.old_weights weighs {', '.join(sorted(unknown))}, but the judge's instructions "
             f"'{run.config.judge.spec}' grade {', '.join(graded)}"
         )
-    clash = set(run.config.reward.rules) & set(graded)
+    clash = set(RULES) & set(graded)
     if clash:
         raise ConfigError(
-            f"reward.rules names {', '.join(sorted(clash))}, which the judge grades too; remove one of them"
+            f"the judge's instructions '{run.config.judge.spec}' grade {', '.join(sorted(clash))}, which is a rule's "
+            f"name; rename the dimension"
         )
-    return (*graded, *run.config.reward.rules)
+    return (*graded, *RULES)
 
 
 def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Judged:
@@ -83,11 +88,11 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
             f"so there is nothing to compare. Unscored, {judged.why_unscored}"
         )
     keep_unstable(run.workspace, rows["id"].to_list(), judged, judge_identity(run))
-    graded = [name for name in names if name not in run.config.reward.rules]
+    graded = [name for name in names if name not in RULES]
     scores = judged.rows.select("scored", "reason", "unstable", "replayed", "models", *graded)
-    rules = add_rules(rows.select("messages"), run.config.reward.rules).drop("messages")
+    rules = add_rules(rows.select("messages"), tuple(RULES)).drop("messages")
     frame = measured_rows(run, rows).hstack(scores).hstack(rules)
-    unstable = pl.when("unstable").then(run.config.reward.unstable_weight).otherwise(1.0)
+    unstable = pl.when("unstable").then(UNSTABLE_WEIGHT).otherwise(1.0)
     return replace(judged, rows=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)))
 
 
@@ -119,7 +124,7 @@ def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
         clarifications, answer_length` (words and punctuation marks of the assistant's last message; 0 without one),
         and `bucket`.
     """
-    buckets = measure(rows, run.config.difficulty).select("id", "bucket")
+    buckets = measure(rows).select("id", "bucket")
     message = pl.element()
     said = message.filter(message.struct.field("role") == "assistant").struct.field("content")
     last = pl.col("messages").list.eval(said).list.last().fill_null("")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import PurePosixPath
 from typing import Any, cast
 
 import orjson
@@ -92,10 +91,8 @@ def first_of_each_task(rows: pl.DataFrame, wanted: int) -> pl.DataFrame:
     return rows.filter(pl.int_range(pl.len()).over("task") < (pl.len().over("task") * share).round())
 
 
-def attack_store(run: Run) -> str:
-    """Return the path of a separate store for a live judge's replies here: the preflight's gates read the other log."""
-    path = PurePosixPath(run.config.judge.store.path)
-    return str(path.with_name(f"{path.stem}.attacks{path.suffix}"))
+ATTACK_STORE = "data/judge/scores.attacks.sqlite"
+"""A separate store for a live judge's replies here: the preflight's gates read the other log."""
 
 
 def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge: AsksJudge = judge_rows) -> GateReport:
@@ -117,7 +114,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if run.config.pays_judged_score else {}
     takes, prompts = rows_of(run, TAKES), first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
     rows = attacked_rows(run, attacks, prompts)
-    scored = (judge(run, takes), judge(run, rows, store=attack_store(run))) if chosen else None
+    scored = (judge(run, takes), judge(run, rows, store=ATTACK_STORE)) if chosen else None
     if scored:
         expert, played = (judged.rows for judged in scored)
     else:

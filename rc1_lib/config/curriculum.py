@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rc1_lib.config.values import MetricName, NotNegative, Positive, Section, Share
+from rc1_lib.config.values import MetricName, Positive, Section
 
 
 class Checkpoints(Section):
@@ -40,29 +40,15 @@ class Checkpoints(Section):
 
 
 class Collapse(Section):
-    """Bounds beyond which training ends with a checkpoint, a message and exit code 2; null switches one off.
+    """After how many steps beyond a bound training ends with a checkpoint, a message and exit code 2.
 
-    The first three are signs of a collapsed policy, the other four of steps that teach nothing.
+    The bounds are in `rc1_lib.training.callbacks.collapse`.
     """
 
-    max_kl: Annotated[float, Field(gt=0)] | None
-    """Maximum KL to the initial policy, in nats per token of the policy."""
-    min_entropy: NotNegative | None
-    """Minimum mean entropy of the token distribution, in nats."""
-    max_same_answer: Share | None
-    """Maximum share of a step's answers that may be the same answer."""
     patience: Positive
-    """Training ends after this many consecutive steps beyond one of the three bounds above."""
-    max_clip_ratio: Share | None
-    """Maximum share of a step's episodes that may be cut by `rollout_len` or another limit on tokens."""
-    max_malformed: Share | None
-    """Maximum share of a step's episodes that may have a malformed turn."""
-    min_scores_std: NotNegative | None
-    """Minimum standard deviation of a step's episode scores (rewards)."""
-    max_frac_zero_std: Share | None
-    """Maximum share of prompts whose rollouts may all get the same score; for engines that compare groups."""
+    """Consecutive steps with a sign of a collapsed policy: KL, entropy, or one answer to everything."""
     wasted_patience: Positive
-    """Training ends after this many consecutive steps beyond one of the four bounds above."""
+    """Consecutive steps that teach nothing: episodes cut or malformed, or scores that are all the same."""
 
 
 class Cap(Section):
@@ -82,8 +68,6 @@ class ShadowLook(Section):
 
     every_steps: Positive | None
     """Steps between these evaluations; the last of `steps` is evaluated too. null: never."""
-    prompts: Positive
-    """Rows to play, each once; their source questions are held out and not used by the final evaluation."""
 
 
 class EarlyStopping(Section):
@@ -94,8 +78,6 @@ class EarlyStopping(Section):
     all steps are trained. An unknown metric is an error that lists the valid names."""
     patience: Positive
     """Consecutive measurements without improvement after which the run ends."""
-    min_delta: NotNegative
-    """The smallest improvement that counts."""
     higher_is_better: bool
     """Whether a larger number is better."""
     not_before: Positive
@@ -110,5 +92,3 @@ class Tracking(Section):
 
     to: tuple[Tracker, ...] = ()
     """`wandb` (Weights & Biases), `mlflow`: optional extras of RC1 that write offline below `logs`."""
-    project: Annotated[str, Field(min_length=1)] = "rc1"
-    """The project or experiment to which runs belong."""

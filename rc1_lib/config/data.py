@@ -29,13 +29,8 @@ class Sources(Section):
     """`embedded`, `hub`, a folder with one sub-folder of public files per task, or a .jsonl file of finished rows."""
     hub: dict[TaskName, str]
     """Task -> hub name of its data set, read through Hugging Face `datasets`."""
-    chinese_share: Share
-    """Share of embedded questions written in Chinese."""
     max_uses: Positive
     """How often the pool may use one question; a second use is posed differently, and the report counts it."""
-    max_unusable: Share
-    """Maximum share of a task's public records that lack a key or have one of another type; they are left out and
-    counted."""
 
 
 class Teacher(Section):
@@ -54,11 +49,6 @@ class Recipe(Section):
 
     withhold: Share
     """Share of these rows with missing information."""
-    ambiguous: Share
-    """Share of those in which the description fits several things; in the others the missing piece is gone."""
-    vague: Share
-    """Share of the complete rows that sound as if something were missing: a gap that does not matter, or a description
-    that fits one thing only."""
     detours: Range
     """Minimum and maximum number of needless pages that the scripted expert reads."""
     overlap: Share
@@ -76,8 +66,6 @@ class Pool(Section):
     """Seed of all choices of the builder."""
     max_turns: Annotated[int, Field(ge=2)]
     """Maximum assistant messages in one dialogue; questions that need more are left out."""
-    max_tool_hops: Positive
-    """Maximum calls of wiki and calc in one dialogue; the scripted expert omits needless ones to stay within it."""
     clarify_rate: Share
     """Share of dialogues in which the scripted expert asks the user something."""
     tools: tuple[Literal["wiki", "calc"], ...]
@@ -114,17 +102,8 @@ class Shadow(Section):
     """Whether it is drawn by the shares of `datasets`."""
 
 
-class Bounds(Section):
-    """Where a feature stops being easy and starts being hard; `rising` features are harder when larger."""
-
-    easy: float
-    """Up to this value the feature votes easy (clue_overlap: above it); see docs/gates.md."""
-    hard: float
-    """From this value on the feature votes hard (clue_overlap: below it)."""
-
-
 class Difficulty(Section):
-    """Difficulty measures, buckets and balance."""
+    """Difficulty measures and balance."""
 
     metrics_path: WrittenPath
     """Where the measures of every row are written."""
@@ -132,18 +111,10 @@ class Difficulty(Section):
     """Where the balanced pool is written."""
     target: BucketShares
     """Share of each difficulty in the balanced pool; they sum to 1."""
-    bounds: dict[str, Bounds]
-    clarification_hard_turns: Positive
-    """Turns at which a row with missing information votes hard; with fewer, it votes medium."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         sums_to_one(self.target, "difficulty.target")
-        wanted = {
-            "len_tokens", "turns", "tool_hops", "ops_numeric", "entities", "connector_density", "clue_overlap",
-        }  # fmt: skip
-        if set(self.bounds) != wanted:
-            raise ValueError(f"difficulty.bounds: found {', '.join(self.bounds)}, expected {', '.join(sorted(wanted))}")
         return self
 
 
@@ -152,8 +123,6 @@ class ScaleUp(Section):
 
     sizes: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """Rows of each size, rising; the last one is `pool.n`."""
-    judged: Positive
-    """Dialogues of a size that the judge scores again, before and after the pool grows."""
     approval: bool
     """Whether a person has to approve each further size in the Prefect UI."""
 

@@ -79,9 +79,7 @@ def adapts_head(targets: Sequence[str]) -> bool:
 ENGINES: dict[str, EngineSpec] = {
     "torch_ppo": EngineSpec("rc1_lib.training.engines.torch_ppo:TorchPPO", LearnsFrom.EPISODES, ("update", "ppo")),
     "torch_grpo": EngineSpec("rc1_lib.training.engines.torch_grpo:TorchGRPO", LearnsFrom.GROUPS, ("update", "grpo")),
-    "trl_dpo": EngineSpec(
-        "rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, ("update", "trl_dpo"), trl=True
-    ),
+    "trl_dpo": EngineSpec("rc1_lib.training.engines.trl_dpo:TrlDPO", LearnsFrom.GROUPS, trl=True),
     "pure_pt_sft": EngineSpec("rc1_lib.training.engines.pure_pt_sft:PurePtSFT", LearnsFrom.DEMONSTRATIONS),
 }
 _DEMONSTRATIONS = Spec("rc1_lib.training.strategies:Demonstrations", LearnsFrom.DEMONSTRATIONS)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from rc1_lib.config.addresses import VLLM_KEY, read_address
-from rc1_lib.config.values import NotNegative, Positive, Reason, Section, Share, WrittenPath
+from rc1_lib.config.values import NotNegative, Positive, Reason, Section, Share
 from rc1_lib.errors import ConfigError
 
 
@@ -50,12 +50,6 @@ class EpisodeReward(Section):
     that score do not apply."""
     unverified: Reason | None
     """Why a solved episode earns nothing; required if `success` is 0."""
-    scores: WrittenPath
-    """The folder for the judge's replies about episodes, and for every step's scores."""
-    min_scored: Share
-    """Minimum share of a step's episodes that must have a score."""
-    malformed: NotNegative
-    """Penalty for a malformed turn."""
     turn: NotNegative
     """Penalty per turn of a solved episode. A failed episode has none, so that failing quickly, or doing nothing, has
     no advantage. If `success` is 0, it applies to every episode."""
@@ -71,8 +65,6 @@ class Rollout(Section):
     tokens after them. null: thoughts count towards `rollout_len`."""
     rows: Positive
     """Concurrent episodes."""
-    prefill_tokens: Positive
-    """Prompt tokens per prefill batch, including padding; limits memory."""
     sampler: Literal["own", "vllm"]
     """Which engine samples: `own`, the policy in this process, reproducible byte for byte; `vllm`, the server of
     `training.vllm`, with the same probabilities up to rounding but not the same tokens."""
@@ -90,8 +82,6 @@ class VLLM(Section):
     adapters: Annotated[str, AfterValidator(_absolute)] | None
     """The folder for adapters that the server loads, visible to it under the same absolute path; null: a temporary
     folder on this machine."""
-    timeout_s: Annotated[float, Field(gt=0)]
-    """Seconds that the server may be silent before a request counts as lost."""
 
 
 class Parity(Section):

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, Field, model_validator
 from rc1_lib.config.addresses import read_address
 from rc1_lib.config.values import Positive, Section, Seed, Share, WrittenPath, ordered, sums_to_one
 from rc1_lib.errors import ConfigError
-from rc1_lib.records import Rule
 
 
 def _usable(address: str) -> str:
@@ -29,23 +28,21 @@ class JudgeSampling(Section):
     """How the judge's replies are sampled. null: the parameter is not sent, and the model's own default applies."""
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None
-    """Temperature of the replies; at 0 all samples of a dialogue are likely the same. Many reasoning models do not
-    accept one."""
-    top_p: Annotated[float, Field(gt=0, le=1)] | None
-    """Nucleus sampling: the share of probability from which tokens are drawn."""
+    """Temperature of the replies, with a `top_p` of 1; at 0 all samples of a dialogue are likely the same. Many
+    reasoning models accept neither: null sends neither."""
     max_tokens: Positive | None
     """Maximum tokens of a reply, including thinking. Without it a budget assumes 131,072 per call."""
 
 
-class ScoreStore(Section):
-    """Where replies and the usage log are stored, and how long a score is valid."""
+STORE_PATH = "data/judge/scores.sqlite"
+"""The SQLite file of replies and usage log."""
 
-    path: WrittenPath
-    """The SQLite file of replies and usage log."""
+
+class ScoreStore(Section):
+    """How long a stored score is valid."""
+
     ttl_days: Annotated[float, Field(gt=0)]
     """Days for which a stored score is valid."""
-    model_check_hours: Annotated[float, Field(ge=0)]
-    """Stored scores are used only if the provider has answered with the same model version within this time."""
 
 
 class JudgeLimits(Section):
@@ -53,8 +50,6 @@ class JudgeLimits(Section):
 
     rps: Annotated[float, Field(gt=0)]
     """Initial requests per second; the rate adapts to what the provider accepts."""
-    max_rps: Annotated[float, Field(gt=0)]
-    """Maximum requests per second."""
     concurrency: Annotated[tuple[Positive, Positive], AfterValidator(ordered)]
     """Minimum and maximum number of concurrent requests; it adapts between them."""
     attempts: Positive
@@ -63,16 +58,6 @@ class JudgeLimits(Section):
     """Maximum paid attempts at a reply that cannot be parsed; 1 never asks again."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Timeout of one attempt, in seconds."""
-    deadline_s: Annotated[float, Field(gt=0)]
-    """Timeout of one reply, in seconds, including all attempts and waits."""
-    max_wait_s: Annotated[float, Field(gt=0)]
-    """Seconds: if a provider asks for a longer pause, the run ends; paid scores are kept."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.rps > self.max_rps:
-            raise ValueError(f"judge.limits.rps ({self.rps:g}) is above max_rps ({self.max_rps:g})")
-        return self
 
 
 _MILLION = 1_000_000
@@ -164,21 +149,14 @@ class Judge(Section):
 
 
 class Reward(Section):
-    """The baseline reward, and the criteria of the calibrated reward."""
+    """The baseline reward."""
 
     old_weights: dict[str, Share]
     """The baseline reward's fixed weights over the judge's seven criteria: the prior of the calibration."""
-    rules: tuple[Rule, ...]
-    """Criteria by rule that the calibrated reward may weigh in addition to the judge's."""
-    unstable_weight: Share
-    """Weight of a dialogue on which the judge's samples disagree; a dialogue without a score does not count."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         sums_to_one(self.old_weights, "reward.old_weights")
-        both = set(self.old_weights) & set(self.rules)
-        if both:
-            raise ValueError(f"reward.rules and reward.old_weights both name {', '.join(sorted(both))}")
         return self
 
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from rc1_lib.config.data import Difficulty, Pool, ScaleUp, Shadow, Sources
 from rc1_lib.config.engines import ENGINES, STRATEGIES, names_of, own_name
 from rc1_lib.config.judge import TAKES_PATH, Ablation, Calibration, Judge, Overclarification, Reward
-from rc1_lib.config.step_metrics import ANSWERED, HELD_OUT, SAME_ANSWER
+from rc1_lib.config.step_metrics import ANSWERED, SAME_ANSWER
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.config.training import Training
 from rc1_lib.config.values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
@@ -93,11 +93,12 @@ class RunConfig(Section):
     seeds: tuple[Seed, ...]
     """Training seeds; `rc1 train` uses the first, `--all-seeds` all of them."""
     lr: Annotated[float, Field(gt=0)]
-    """Learning rate of the adapter."""
+    """Learning rate of the adapter; it falls linearly to 0 over `steps`."""
     clip: Annotated[float, Field(gt=0)]
     """PPO's clipping range of the ratio of new to old probability around 1."""
     kl_coef: Annotated[float, Field(ge=0)]
-    """Initial coefficient of the KL penalty, per nat of KL to the reference."""
+    """Initial coefficient of the KL penalty, per nat of KL to the reference. It adapts to reach `target_kl`; DPO keeps
+    it, as its beta."""
     batch_size: Positive
     """Episodes per step."""
     rollout_len: Positive
@@ -147,9 +148,7 @@ class RunConfig(Section):
         self._check_engine()
         self._check_minibatches()
         self._check_look()
-        self._check_schedule()
         self._check_early_stop()
-        self._check_stores()
         self._check_waivers()
         self._check_reward_terms()
         if self.profile == "prod" and not (self.gates.git.require_commit and self.gates.git.require_clean):
@@ -227,15 +226,6 @@ class RunConfig(Section):
             if other != key:
                 raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a different name")
 
-    def _check_stores(self) -> None:
-        """Keep the preflight's judge scores, which gates read, apart from those of training."""
-        if PurePosixPath(self.judge.store.path).is_relative_to(PurePosixPath(self.training.reward.scores)):
-            raise ValueError(
-                f"judge.store.path is {self.judge.store.path}, below training.reward.scores "
-                f"({self.training.reward.scores}), where training keeps the replies to its own episodes; give it "
-                f"another folder"
-            )
-
     def _check_minibatches(self) -> None:
         """Require an episode per minibatch; otherwise training would end after the first rollout."""
         minibatches, key = self.training.update.minibatches, "training.update.minibatches"
@@ -254,25 +244,13 @@ class RunConfig(Section):
                 f"({wanted}), since fewer prompts have no verdict; raise it"
             )
 
-    def _check_schedule(self) -> None:
-        """Require the warm-up to end before training does, so that the rate reaches `lr`."""
-        warm_up = self.training.lr_schedule.warmup_steps
-        if warm_up >= self.steps:
-            raise ValueError(
-                f"training.lr_schedule.warmup_steps is {warm_up}, expected fewer than steps ({self.steps}); lower it"
-            )
-
     def _check_early_stop(self) -> None:
         """Require enough answers for the share of the same answer to be measured."""
-        metric, look = self.training.early_stop.metric or "", self.training.eval_shadow.prompts
-        if metric.removeprefix(HELD_OUT) != SAME_ANSWER:
-            return
-        looked = metric.startswith(HELD_OUT)
-        key, episodes = ("training.eval_shadow.prompts", look) if looked else ("batch_size", self.batch_size)
-        if episodes < ANSWERED:
+        metric = self.training.early_stop.metric
+        if metric == SAME_ANSWER and self.batch_size < ANSWERED:
             raise ValueError(
-                f"training.early_stop.metric is '{metric}', which needs at least {ANSWERED} answers, but {key} is "
-                f"{episodes}, so it would never have a value; raise {key} or name another metric"
+                f"training.early_stop.metric is '{metric}', which needs at least {ANSWERED} answers, but batch_size is "
+                f"{self.batch_size}, so it would never have a value; raise batch_size or name another metric"
             )
 
     def _check_engine(self) -> None:

@@ -6,7 +6,7 @@ hours later by the first evaluation on held-out rows. Tests compare each list wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 from rc1_lib.config.engines import own_name
@@ -24,12 +24,12 @@ CLIP_RATIO, MALFORMED = "response_length/clip_ratio", "env/malformed"
 SCORES_STD, ZERO_STD = "objective/scores_std", "frac_reward_zero_std"
 """Standard deviation of the episodes' scores, and the share of groups whose rollouts all got the same score."""
 SIGNS_OF_COLLAPSE: Mapping[str, str] = {"max_kl": KL, "min_entropy": ENTROPY, "max_same_answer": SAME_ANSWER}
-"""Limit in `training.collapse` on signs of a collapsed policy -> its metric."""
+"""Bound on a sign of a collapsed policy -> its metric."""
 SIGNS_OF_WASTE: Mapping[str, str] = {
     "max_clip_ratio": CLIP_RATIO, "max_malformed": MALFORMED, "min_scores_std": SCORES_STD,
     "max_frac_zero_std": ZERO_STD,
 }  # fmt: skip
-"""Limit in `training.collapse` on signs of steps that teach nothing -> its metric."""
+"""Bound on a sign of steps that teach nothing -> its metric."""
 EPISODE_FIGURES = frozenset(
     {
         "env/success", "env/success_needed", "env/success_clear", "env/right", "env/right_needed", "env/right_clear",
@@ -100,23 +100,22 @@ def measured(
     return of_engine | of_strategy | more, frozenset(HELD_OUT + name for name in looked)
 
 
-def unseen(bounds: Iterable[str], engine: str, strategy: str, episodes: int) -> tuple[str, ...] | None:
-    """Return the limits of `training.collapse` that cannot end a run, since no step measures their metric.
+def unseen(engine: str, strategy: str, episodes: int) -> tuple[str, ...] | None:
+    """Return the signs of a collapse that cannot end a run, since no step measures their metric.
 
     Args:
-        bounds: the keys to look at.
         engine: its name in the configuration.
         strategy: its name in the configuration.
         episodes: episodes per step.
 
     Returns:
-        Their keys; None for a custom engine or strategy, whose metrics are unknown here.
+        Their names; None for a custom engine or strategy, whose metrics are unknown here.
     """
     known = measured(engine, strategy)
     if known is None:
         return None
     of_steps = known[0] if episodes >= ANSWERED else known[0] - {SAME_ANSWER}
-    return tuple(bound for bound in bounds if SIGNS_OF_COLLAPSE[bound] not in of_steps)
+    return tuple(sign for sign, metric in SIGNS_OF_COLLAPSE.items() if metric not in of_steps)
 
 
 def unmeasured(

@@ -23,8 +23,8 @@ from rc1_lib.config.engines import (
 )
 from rc1_lib.config.episodes import VLLM, EpisodeLimits, EpisodeReward, Parity, Rollout
 from rc1_lib.config.step_metrics import HELD_OUT, JUDGED, unmeasured
-from rc1_lib.config.updates import GRPO, PPO, RateSchedule, TrlDPO, Update
-from rc1_lib.config.values import Positive, Section, Seed
+from rc1_lib.config.updates import GRPO, PPO, Update
+from rc1_lib.config.values import Positive, Section
 from rc1_lib.records import Language
 
 
@@ -69,13 +69,17 @@ class AdapterSettings(Section):
     """Names of the linear layers with an adapter; an unknown name is an error."""
 
 
+HELD_OUT_SEED = 20250821
+"""Of the draw of prompts to evaluate, and of the episodes on them: the same prompts for every seed of training."""
+CHECKPOINTS_BETWEEN = 3
+"""Checkpoints between start and end that the evaluation plays, if `training.held_out.between.prompts` is not 0."""
+
+
 class OnTheWay(Section):
     """Checkpoints between start and end that the evaluation compares too: judged score next to success."""
 
-    checkpoints: Annotated[int, Field(ge=0)]
-    """Number of checkpoints, evenly spread over the ends of segments; 0: none."""
     prompts: Annotated[int, Field(ge=0)]
-    """Held-out prompts that each of them plays."""
+    """Held-out prompts that each of three checkpoints plays, evenly spread over the ends of segments; 0: none."""
 
 
 class HeldOut(Section):
@@ -89,12 +93,10 @@ class HeldOut(Section):
     judged: Annotated[int, Field(ge=0)]
     """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is called."""
     between: OnTheWay
-    seed: Seed
-    """Seed of the draw of prompts, and of the episodes on them."""
 
     def judged_episodes(self, seeds: int) -> int:
         """Return how many episodes an evaluation of `seeds` runs has judged, including checkpoints in between."""
-        on_the_way = self.between.checkpoints * min(self.between.prompts, self.judged)
+        on_the_way = CHECKPOINTS_BETWEEN * min(self.between.prompts, self.judged)
         return min(self.judged, self.prompts) * (1 + seeds) + on_the_way * seeds
 
 
@@ -155,8 +157,6 @@ class Training(Section):
     update: Update
     ppo: PPO
     grpo: GRPO
-    trl_dpo: TrlDPO
-    lr_schedule: RateSchedule
     rollout: Rollout
     vllm: VLLM
     parity: Parity
@@ -179,7 +179,7 @@ class Training(Section):
         if isinstance(section, Mapping) and "callbacks" in section:
             raise ValueError(
                 "found the key 'callbacks', which belongs to configs/train_local.yaml: a run logs and saves by itself "
-                "(training.checkpoints), clips by max_grad_norm in its engine's section, and has training.lr_schedule, "
+                "(training.checkpoints), clips by training.update.max_grad_norm, lets its rates fall linearly, and has "
                 "training.eval_shadow and training.early_stop; remove the key"
             )
         return section

@@ -7,15 +7,24 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from rc1_lib.config.data import Difficulty
 from rc1_lib.errors import RowError
 from rc1_lib.records import BUCKETS, Bucket, Task
 
+RISING: Mapping[str, tuple[float, float]] = {
+    "len_tokens": (200, 600), "turns": (2, 5), "tool_hops": (1, 4), "ops_numeric": (1, 4), "entities": (3, 7),
+    "connector_density": (3, 6),
+}  # fmt: skip
+"""The specification's table: feature that grows with difficulty -> up to where it votes easy, and from where hard."""
+CLUE_OVERLAP = (0.40, 0.20)
+"""The same of the feature that falls: above the first it votes easy, below the second hard."""
+CLARIFICATION_HARD_TURNS = 4
+"""Turns at which a row with missing information votes hard; with fewer, it votes medium."""
 
-def vote(config: Difficulty) -> pl.Expr:
+
+def vote() -> pl.Expr:
     """Return the bucket with the most votes; ties go to the harder one."""
-    votes = [_rising(name, config) for name in config.bounds if name != "clue_overlap"]
-    votes += [_falling("clue_overlap", config), _clarification(config)]
+    votes = [_rising(name) for name in RISING]
+    votes += [_falling(), _clarification()]
     easy, medium, hard = (pl.sum_horizontal([ballot == bucket for ballot in votes]) for bucket in BUCKETS)
     return (
         pl.when((hard >= medium) & (hard >= easy))
@@ -29,23 +38,23 @@ def vote(config: Difficulty) -> pl.Expr:
 _WHOLE = ("turns", "tool_hops", "ops_numeric", "entities")
 
 
-def _rising(name: str, config: Difficulty) -> pl.Expr:
+def _rising(name: str) -> pl.Expr:
     """Vote by a feature that grows with difficulty; counts include their bounds (<= easy, >= hard), others do not."""
-    bounds, value = config.bounds[name], pl.col(name)
+    (easy, hard), value = RISING[name], pl.col(name)
     whole = name in _WHOLE
-    is_easy = value <= bounds.easy if whole else value < bounds.easy
-    is_hard = value >= bounds.hard if whole else value > bounds.hard
+    is_easy = value <= easy if whole else value < easy
+    is_hard = value >= hard if whole else value > hard
     return _votes(is_easy, is_hard)
 
 
-def _falling(name: str, config: Difficulty) -> pl.Expr:
-    bounds, value = config.bounds[name], pl.col(name)
-    return _votes(value > bounds.easy, value < bounds.hard)
+def _falling() -> pl.Expr:
+    (easy, hard), value = CLUE_OVERLAP, pl.col("clue_overlap")
+    return _votes(value > easy, value < hard)
 
 
-def _clarification(config: Difficulty) -> pl.Expr:
+def _clarification() -> pl.Expr:
     needs = pl.col("needs_clarification")
-    return _votes(~needs, needs & (pl.col("turns") >= config.clarification_hard_turns))
+    return _votes(~needs, needs & (pl.col("turns") >= CLARIFICATION_HARD_TURNS))
 
 
 def _votes(is_easy: pl.Expr, is_hard: pl.Expr) -> pl.Expr:

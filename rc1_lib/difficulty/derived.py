@@ -8,10 +8,6 @@ from rc1_lib.provenance.derived import Artifact, file_input
 from rc1_lib.run import Run
 
 
-def _bounds(run: Run) -> dict[str, Any]:
-    return run.config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"})
-
-
 def _target(run: Run) -> dict[str, Any]:
     config = run.config
     return {"target": dict(config.difficulty.target), "mix": dict(config.datasets), "seed": config.pool.seed}
@@ -20,7 +16,7 @@ def _target(run: Run) -> dict[str, Any]:
 _POOL = file_input("pool", lambda run: run.config.pool.path)
 _METRICS = file_input("metrics", lambda run: run.config.difficulty.metrics_path)
 METRICS = Artifact(
-    "metrics", lambda run: run.config.difficulty.metrics_path, _bounds, "rc1_lib.difficulty.steps.write_metrics",
+    "metrics", lambda run: run.config.difficulty.metrics_path, lambda _: {}, "rc1_lib.difficulty.steps.write_metrics",
     "rc1 difficulty-metrics", (_POOL,), vouched=True,
 )  # fmt: skip
 BALANCED = Artifact(

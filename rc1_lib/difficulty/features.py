@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from rc1_lib.config.data import Difficulty
 from rc1_lib.difficulty.buckets import vote
 from rc1_lib.rows.frame import METRIC_TYPES, with_texts
 from rc1_lib.runtime.batches import in_parts
@@ -74,12 +73,11 @@ MEASURED = ("id", "task", "messages", "support", "needs_clarification")
 """The columns of a row that `measure` reads."""
 
 
-def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
+def measure(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute features and bucket of every row.
 
     Args:
         rows: frame with at least the columns `MEASURED`.
-        config: the bounds that decide the buckets.
 
     Returns:
         One line per row, in the rows' order, columns `METRIC_TYPES`. `len_tokens` estimates the tokens of the whole
@@ -87,10 +85,10 @@ def measure(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
         and words of comparison and arithmetic in the prompt; `connector_density` is connectors per 100 words of user
         and assistant text; `clue_overlap` is the Jaccard similarity of the word 3-grams of prompt and supporting text.
     """
-    return in_parts(rows, lambda part: _measured(part, config))
+    return in_parts(rows, _measured)
 
 
-def _measured(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
     texts = with_texts(rows)
     measured = texts.with_columns(
         len_tokens=length("everything").cast(pl.Int64),
@@ -101,7 +99,7 @@ def _measured(rows: pl.DataFrame, config: Difficulty) -> pl.DataFrame:
         clue_overlap=jaccard_by_row(texts["prompt"], texts["evidence"], 3),
         ambiguity_flags=_flags(),
     ).with_columns(pl.col("ops_numeric").cast(pl.Int64))
-    return measured.with_columns(bucket=vote(config)).select(list(METRIC_TYPES))
+    return measured.with_columns(bucket=vote()).select(list(METRIC_TYPES))
 
 
 def _count(patterns: tuple[str, ...], column: str) -> pl.Expr:
@@ -141,22 +139,20 @@ def _flags() -> pl.Expr:
     return pl.concat_list(named).list.drop_nulls()
 
 
-_CACHE: dict[str, tuple[Difficulty, pl.DataFrame]] = {}
+_CACHE: dict[str, pl.DataFrame] = {}
 
 
-def cache_metrics(sha256: str, config: Difficulty, metrics: pl.DataFrame) -> None:
+def cache_metrics(sha256: str, metrics: pl.DataFrame) -> None:
     """Cache the metrics of one file of rows, in place of those cached before.
 
     Args:
         sha256: SHA-256 of the file's bytes, in hex.
-        config: the bounds that decided the buckets.
         metrics: one line per row, in the file's order, as `measure` returns.
     """
     _CACHE.clear()
-    _CACHE[sha256] = (config, metrics)
+    _CACHE[sha256] = metrics
 
 
-def cached_metrics(sha256: str, config: Difficulty) -> pl.DataFrame | None:
-    """Return the cached metrics of the file with this hash, measured with these bounds; None if there are none."""
-    by, metrics = _CACHE.get(sha256, (None, None))
-    return metrics if by == config else None
+def cached_metrics(sha256: str) -> pl.DataFrame | None:
+    """Return the cached metrics of the file with this hash; None if there are none."""
+    return _CACHE.get(sha256)

@@ -33,9 +33,9 @@ def write_metrics(run: Run) -> pl.DataFrame:
     path = run.workspace.path(run.config.pool.path)
     rows = check_rows(read_rows(path), path)
     inputs = METRICS.inputs(run)
-    metrics = cached_metrics(inputs["pool"], run.config.difficulty)
+    metrics = cached_metrics(inputs["pool"])
     if metrics is None:
-        metrics = measure(rows, run.config.difficulty)
+        metrics = measure(rows)
     manifest = {"kind": METRICS.name, "inputs": inputs, "rows": metrics.height}
     with recorded_write(run.workspace, run.config.difficulty.metrics_path, manifest) as stream:
         metrics.write_ndjson(stream)

@@ -40,13 +40,12 @@ def look_at_engine(run: Run) -> Finding:
 
 
 def _collapse(run: Run) -> str:
-    """The signs that detect a collapse. A limit on a metric that no step measures has no effect."""
+    """The signs that detect a collapse. A bound on a metric that no step measures has no effect."""
     training, batch_size = run.config.training, run.config.batch_size
-    bounds = [name for name in SIGNS_OF_COLLAPSE if getattr(training.collapse, name) is not None]
-    blind = unseen(bounds, training.engine, training.strategy, batch_size)
+    blind = unseen(training.engine, training.strategy, batch_size)
     if blind is None:
         return "; the signs of a collapse are known after the first step of a custom engine"
-    seen = ", ".join(name for name in bounds if name not in blind) or "nothing"
+    seen = ", ".join(name for name in SIGNS_OF_COLLAPSE if name not in blind) or "nothing"
     if not blind:
         return f"; a collapse is detected by {seen}"
     return (

@@ -27,6 +27,9 @@ from rc1_lib.reward.terms import (
     over_clarification_penalty,
 )
 
+MALFORMED = 0.1
+"""Penalty of a malformed turn in training: about what a needless question costs."""
+
 
 @dataclass(frozen=True, slots=True)
 class RewardSettings:
@@ -63,7 +66,7 @@ class RewardSettings:
             cap=config.overclar.cap,
             use_penalty=config.use_overclar_penalty,
             beta=config.difficulty_beta,
-            malformed=reward.malformed,
+            malformed=MALFORMED,
             turn=reward.turn,
         )
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import orjson
 
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, Played
 from rc1_lib.records import MeasuredRow, Row
 from rc1_lib.runtime.progress import report_progress
@@ -80,7 +81,7 @@ def episodes_of(
 ) -> list[Played]:
     """Play held-out prompts, by default all; every policy gets the same random numbers."""
     rows = prepared.selection.held_out if some is None else some
-    return played_by(player, rows, temperature, prepared.run.config.training.held_out.seed)
+    return played_by(player, rows, temperature, HELD_OUT_SEED)
 
 
 def played_by(player: Plays, rows: Sequence[MeasuredRow], temperature: float, seed: int) -> list[Played]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rc1_lib.config.training import CHECKPOINTS_BETWEEN
 from rc1_lib.evaluation.episodes import MODES, Played
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
@@ -86,7 +87,7 @@ def check_audit(run: Run, seeds: int) -> None:
 def played_episodes(run: Run, seeds: int) -> int:
     """Return the number of episodes that an evaluation of `seeds` runs plays, with intermediate checkpoints."""
     held_out = run.config.training.held_out
-    intermediate = held_out.between.checkpoints * min(held_out.between.prompts, held_out.prompts)
+    intermediate = CHECKPOINTS_BETWEEN * min(held_out.between.prompts, held_out.prompts)
     return len(MODES) * held_out.prompts * (1 + seeds) + intermediate * seeds
 
 

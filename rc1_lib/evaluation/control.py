@@ -14,6 +14,7 @@ import polars as pl
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.config.thresholds import ControlGate
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.evaluation.answers import check_held_out, episodes_of, prompts_sha256
 from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE
@@ -105,7 +106,7 @@ def compare(run: Run, frame: pl.DataFrame) -> dict[int, Contrast]:
     return {
         seed: contrast(
             frame.filter(pl.col("seed") == seed), before=BASE, after=AFTER,
-            confidence=shared.confidence, resamples=shared.resamples, seed=run.config.training.held_out.seed,
+            confidence=shared.confidence, resamples=shared.resamples, seed=HELD_OUT_SEED,
         )
         for seed in frame["seed"].unique(maintain_order=True).to_list()
     }  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.answers import played_by, prompts_sha256
 from rc1_lib.evaluation.chance import Chance, chance_of
@@ -198,7 +199,7 @@ def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, s
     for done, mode in enumerate(MODES):
         report_progress(STAGE, done, len(MODES), f"{engine}, {mode}, {len(rows)} prompts")
         temperature = training.rollout.temperature if mode == "sampled" else 0.0
-        played = played_by(player, rows, temperature, training.held_out.seed)
+        played = played_by(player, rows, temperature, HELD_OUT_SEED)
         records += records_of(played, rows, policy=engine, mode=mode, seed=seed)
     report_progress(STAGE, len(MODES), len(MODES))
     return records
@@ -209,7 +210,7 @@ def _written(
 ) -> tuple[str, dict[str, Any]]:
     shared = run.config.gates.shared
     found = evaluate(
-        frame, confidence=shared.confidence, resamples=shared.resamples, seed=run.config.training.held_out.seed,
+        frame, confidence=shared.confidence, resamples=shared.resamples, seed=HELD_OUT_SEED,
         before=RECORDED, after=policy.engine, chance=chance,
     )  # fmt: skip
     provenance = {

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import (
     Answers,
@@ -150,7 +151,7 @@ def _points(
         )
         groups = compare_proxy(
             frame, before=BASE, after=TRAINED, confidence=shared.confidence, resamples=shared.resamples,
-            seed=prepared.run.config.training.held_out.seed,
+            seed=HELD_OUT_SEED,
         )  # fmt: skip
         points.append(Point(checkpoint.seed, checkpoint.step, groups["all"]))
     return points
@@ -208,7 +209,7 @@ def _written(
 ) -> GateReport:
     run, seeds = prepared.run, tuple(finished)
     thresholds, shared = run.config.gates.evaluation, run.config.gates.shared
-    seed = run.config.training.held_out.seed
+    seed = HELD_OUT_SEED
     frame = episode_frame(records)
     settings: dict[str, Any] = {"confidence": shared.confidence, "resamples": shared.resamples, "seed": seed}
 

@@ -24,6 +24,7 @@ from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.episode_judge import REPLIES
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rows import SHADOW_ROWS
 
 STAGE = "pilot"
 _TIMED = 2
@@ -88,7 +89,7 @@ def training_bill(run: Run, pilot: Pilot, seeds: int) -> Bill:
         RC1Error: when a paid judge has no replies about episodes yet.
     """
     shadow, steps = run.config.training.eval_shadow, run.config.steps
-    looked_at = 0 if shadow.every_steps is None else math.ceil(steps / shadow.every_steps) * shadow.prompts
+    looked_at = 0 if shadow.every_steps is None else math.ceil(steps / shadow.every_steps) * SHADOW_ROWS
     hours = (pilot.seconds * steps + _playing(run, pilot) * looked_at) / _HOUR
     return _bill(run, hours * seeds, training_replies(run, pilot.dialogues) * seeds)
 
@@ -112,7 +113,7 @@ def _bill(run: Run, hours: float, calls: int) -> Bill:
     judge = run.config.judge
     if judge.provider not in LIVE or not run.config.training.pays_judge:
         return Bill(hours, 0, 0.0)
-    tokens = tokens_of(run, f"{run.config.training.reward.scores}/{REPLIES}")
+    tokens = tokens_of(run, REPLIES)
     if tokens.read is None:
         raise RC1Error(
             f"{judge.provider}: the usage log has no two replies about episodes, so the judge's cost is unknown; run "

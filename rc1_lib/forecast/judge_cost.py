@@ -15,9 +15,9 @@ from statistics import fmean
 
 import polars as pl
 
-from rc1_lib.calibration.reward_hacking import attack_store, attacked_rows, first_of_each_task, library
+from rc1_lib.calibration.reward_hacking import ATTACK_STORE, attacked_rows, first_of_each_task, library
 from rc1_lib.calibration.weight_calib import calibration_rows
-from rc1_lib.config.judge import Prices
+from rc1_lib.config.judge import STORE_PATH, Prices
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
@@ -118,7 +118,7 @@ def preflight_stages(
     if not run.config.pays_judged_score:
         return []
     shadow, takes = data
-    own, separate = _Requests(run, None), _Requests(run, attack_store(run))
+    own, separate = _Requests(run, None), _Requests(run, ATTACK_STORE)
     found = []
     if calibrates:
         found.append(own.stage("shadow_baseline", shadow["messages"]))
@@ -167,7 +167,7 @@ def tokens_of(run: Run, where: str | None = None) -> Tokens:
         where: path of the store below the workspace; None for the judge's own store.
     """
     judge = run.config.judge
-    if run.workspace.path(where or judge.store.path).is_file():
+    if run.workspace.path(where or STORE_PATH).is_file():
         with open_store(run, where) as store:
             log = store.log()
         paid = log.filter(
@@ -284,7 +284,7 @@ class _Requests:
     def _stored(self, dialogues: Sequence[str]) -> dict[str, int]:
         """Return the number of valid stored samples by dialogue."""
         judge = self._run.config.judge
-        path = self._run.workspace.path(self._where or judge.store.path)
+        path = self._run.workspace.path(self._where or STORE_PATH)
         if self._fresh or judge.provider not in LIVE or not path.is_file():
             return {}
         with open_store(self._run, self._where) as store:

@@ -15,6 +15,7 @@ from typing import Any
 
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.config.thresholds import LearnabilityGate
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.forecast.estimate import CONFIDENCE, Estimate, share_of
@@ -202,7 +203,7 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
     config = prepared.run.config
     thoughts = config.training.rollout.thought_tokens
     apart = thoughts is not None
-    rows = sample(prepared.selection.train, prompts, config.training.held_out.seed)
+    rows = sample(prepared.selection.train, prompts, HELD_OUT_SEED)
     first = rows[:: max(1, len(rows) // _FIRST)][:_FIRST]
     rest = [row for row in rows if row not in first]
     with player_of(prepared, config.seeds[0]) as player:
@@ -246,7 +247,7 @@ def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow],
         repeated,
         [f"{row['id']}/learnability/{number % times}" for number, row in enumerate(repeated)],
         temperature=player.temperature,
-        seed=prepared.run.config.training.held_out.seed,
+        seed=HELD_OUT_SEED,
         iteration=0,
     )
     report_progress(GATE, len(repeated), len(repeated))

@@ -15,7 +15,7 @@ from rc1_lib.records import BUCKETS, Check, GateResult, Task
 
 # The original script's list of quick diagnoses, with this project's keys.
 _HARD = (
-    "raise difficulty.target.hard or pool.intended.hard, or count a lower tool_hops as hard (difficulty.bounds); "
+    "raise difficulty.target.hard or pool.intended.hard; "
     "if rows have too few turns, raise --clarify-rate or pool.recipes.hard.detours, if too few sums (ops_numeric), "
     "add questions that take several"
 )
@@ -23,7 +23,7 @@ _EASY = "lower difficulty.target.easy or pool.intended.easy"
 _BAND = "set difficulty.target inside the bounds, and run `rc1 difficulty-bucketize` again"
 _LENGTH = "raise --len-max or cut long pages, and check the base model's context length"
 _TURNS = "lower --max-turns when building the pool"
-_HOPS = "lower pool.max_tool_hops or pool.recipes.hard.detours"
+_HOPS = "lower pool.recipes.hard.detours"
 _OVERLAP_HIGH = "quote less evidence (pool.recipes.*.overlap) or paraphrase more"
 _OVERLAP_LOW = "quote more evidence (pool.recipes.*.overlap)"
 

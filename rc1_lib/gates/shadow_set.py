@@ -61,7 +61,7 @@ def _share(buckets: pl.Series, bucket: str) -> float:
 def _judge(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
     rows, strata = evidence.rows("shadow"), config.datasets if config.shadow.stratify else {}
-    buckets = measure(rows, config.difficulty)["bucket"], evidence.metrics()["bucket"]
+    buckets = measure(rows)["bucket"], evidence.metrics()["bucket"]
     return shadow_gate(rows, config.shadow.n, strata, buckets)
 
 

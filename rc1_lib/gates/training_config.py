@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.environment.rewards import MALFORMED
 from rc1_lib.gates.spec import GateSpec
 from rc1_lib.records import Check, GateResult
 
@@ -46,7 +47,7 @@ def order_of_pay(config: RunConfig) -> str:
         return "only the judge's score, minus a penalty for every turn"
     least = reward.success * (1 - config.difficulty_beta) - reward.turn * config.training.limits.turns
     more = f"up to {reward.judge:g} more for the judge's score, " if reward.judge else ""
-    prices = f"{config.overclar.alpha:g} less per needless question, {reward.malformed:g} less per malformed turn"
+    prices = f"{config.overclar.alpha:g} less per needless question, {MALFORMED:g} less per malformed turn"
     return f"{least:.4g} or more if solved, 0 if failed or nothing was done; {more}{prices}"
 
 

@@ -30,8 +30,14 @@ _LOG = logging.getLogger("rc1.judge")
 _REFUSED = "this is RC1's own test double, whose scores are made up, and profile prod refuses it"
 _SLOW = (
     "; if the server works on few calls at a time, the others time out while they queue: set "
-    "judge.limits.concurrency=[1,1] to send one call at a time, or raise judge.limits.timeout_s and deadline_s"
+    "judge.limits.concurrency=[1,1] to send one call at a time, or raise judge.limits.timeout_s"
 )
+MOST_RPS = 50.0
+"""The fastest pace to which the limiter rises, unless it begins faster: enough for 8 requests in flight."""
+DEADLINE_S = 180.0
+"""Seconds for one reply, including all attempts and waits, so that a dead call does not hold up a run of thousands."""
+MAX_WAIT_S = 300.0
+"""If a provider asks for a longer pause, the run ends, since a person should know; paid scores are kept."""
 _UNPACED_RPS = 1e6
 """The pace of the local rubric, which needs no rate limit."""
 _SETTLE_S = 0.05
@@ -86,8 +92,8 @@ class JudgeClient:
         """
         self.config, self.store, self.spending = config, store, spending
         self.only_real = only_real
-        rps, max_rps = (config.limits.rps, config.limits.max_rps) if config.provider in LIVE else (_UNPACED_RPS,) * 2
-        self.limiter = Limiter(rps=rps, max_rps=max_rps, concurrency=config.limits.concurrency)
+        rps = config.limits.rps if config.provider in LIVE else _UNPACED_RPS
+        self.limiter = Limiter(rps=rps, max_rps=max(rps, MOST_RPS), concurrency=config.limits.concurrency)
         self.model, self.stop = "", ""
         self._provider = open_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
@@ -271,21 +277,20 @@ class JudgeClient:
             self._note_rejection(failure)
         elif failure.fault is not AttemptOutcome.RATE_LIMITED:
             self._note_silence(failure)
-        if failure.retry_after is not None and failure.retry_after > self.config.limits.max_wait_s:
+        if failure.retry_after is not None and failure.retry_after > MAX_WAIT_S:
             self.halt(
-                f"the provider asks to wait {failure.retry_after:.0f} s, more than judge.limits.max_wait_s "
-                f"({self.config.limits.max_wait_s:g}); run again later, paid replies are kept. It says: "
-                f"{mask(failure.detail, self._secrets)}"
+                f"the provider asks to wait {failure.retry_after:.0f} s, more than {MAX_WAIT_S:g}; run again later, "
+                f"paid replies are kept. It says: {mask(failure.detail, self._secrets)}"
             )
 
     def _note_throttling(self, failure: CallFailedError) -> None:
         """Stop the run if the provider has rate-limited every call for too long."""
-        now, longest = time.monotonic(), self.config.limits.max_wait_s
+        now = time.monotonic()
         self._throttled_since = self._throttled_since or now
-        if now - self._throttled_since > longest:
+        if now - self._throttled_since > MAX_WAIT_S:
             self.halt(
                 f"the provider has rate-limited every call for {now - self._throttled_since:.0f} s, more than "
-                f"judge.limits.max_wait_s ({longest:g}); run again later, paid replies are kept. It says: "
+                f"{MAX_WAIT_S:g}; run again later, paid replies are kept. It says: "
                 f"{mask(failure.detail, self._secrets)}"
             )
 
@@ -392,7 +397,7 @@ class JudgeClient:
         now = time.monotonic()
         if state.began is None:
             state.began = now
-        left = state.began + self.config.limits.deadline_s - now
+        left = state.began + DEADLINE_S - now
         if left <= 0:
             before = "" if state.failure is None else f"; the attempt before: {state.failure.detail}"
             raise CallFailedError(AttemptOutcome.TIMEOUT, f"no whole reply within {self._limit_in_words(left)}{before}")
@@ -402,14 +407,13 @@ class JudgeClient:
         """Whether another attempt can help, the run continues, and the wait ends before the deadline."""
         final = state.failure is None or state.failure.fault in (AttemptOutcome.REJECTED, AttemptOutcome.REFUSED)
         wait = max(gap, self.limiter.paused_for())
-        late = state.began is not None and time.monotonic() + wait > state.began + self.config.limits.deadline_s
+        late = state.began is not None and time.monotonic() + wait > state.began + DEADLINE_S
         return not (final or late or self.stop)
 
     def _limit_in_words(self, left: float) -> str:
         """Name the limit that an attempt with `left` seconds ran into. Equal wording lets equal reasons be counted."""
-        limits = self.config.limits
-        name, bound = ("deadline", limits.deadline_s) if left < limits.timeout_s else ("timeout", limits.timeout_s)
-        return f"{bound:g} s (judge.limits.{name}_s)"
+        timeout = self.config.limits.timeout_s
+        return f"{DEADLINE_S:g} s" if left < timeout else f"{timeout:g} s (judge.limits.timeout_s)"
 
 
 def replay_line(line: Line, reply: Reply, latency_ms: float) -> Line:

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.config.addresses import KEY_VARIABLE
+from rc1_lib.config.judge import STORE_PATH
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.judge import rubric
@@ -35,6 +36,8 @@ from rc1_lib.workspace.artifacts import sha256_json
 
 STAGE = "judge"
 _LOG = logging.getLogger("rc1.judge")
+MODEL_CHECK_S = 24 * 3600.0
+"""Stored scores count only if the provider has answered as the same model within this time."""
 _REPORT_EVERY_S = 1.0
 _LOG_EVERY_S = 10.0
 _BATCH = 500
@@ -131,7 +134,7 @@ class Judge:
             if not client.stop and (checked is None or checked[1] <= seen[1]):
                 client.stop = (
                     "the provider did not answer, so RC1 cannot tell whether the stored scores are still those of its "
-                    "current model (judge.store.model_check_hours); run again when it answers"
+                    "current model; run again when it answers"
                 )
                 return []
             if left[0].key in run.got and run.got[left[0].key].scores is not None:
@@ -143,7 +146,7 @@ class Judge:
         return self.store.find(keys, client.model, bad_attempts=self.config.limits.bad_reply_attempts)
 
     def _is_old(self, seen: float) -> bool:
-        return self.store.now() - seen > 3600 * self.config.store.model_check_hours
+        return self.store.now() - seen > MODEL_CHECK_S
 
     def key(self, dialogue: str, sample: int) -> str:
         """Hash what is asked for one sample, without the model version, which is known only from the reply."""
@@ -182,16 +185,15 @@ def open_store(run: Run, where: str | None = None) -> Store:
         where: path of a separate store, relative to the workspace, for calls that must stay out of the gates' usage
             log; default: the run's own store.
     """
-    store = run.config.judge.store
-    path = run.workspace.path(where or store.path)
+    path = run.workspace.path(where or STORE_PATH)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return Store(path, ttl_days=store.ttl_days)
+    return Store(path, ttl_days=run.config.judge.store.ttl_days)
 
 
 @contextmanager
 def existing_store(run: Run) -> Iterator[Store]:
     """Open the store for a gate that reads its log; raises `RC1Error` if no call has been made yet."""
-    path = run.workspace.path(run.config.judge.store.path)
+    path = run.workspace.path(STORE_PATH)
     if not path.is_file():
         raise RC1Error(f"{path}: there is no usage log yet, so there are no calls to check; run rc1 probe-scorer first")
     with open_store(run) as store:

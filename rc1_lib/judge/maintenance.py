@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from rc1_lib.config.judge import STORE_PATH
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, Reply
 from rc1_lib.judge.judge import Judge, open_store
@@ -40,7 +41,7 @@ def existing_store(run: Run) -> Iterator[Store | None]:
 
 def store_path(run: Run) -> Path:
     """Return the path of the run's store, which may not exist."""
-    return run.workspace.path(run.config.judge.store.path)
+    return run.workspace.path(STORE_PATH)
 
 
 def survey(run: Run) -> dict[str, Any]:

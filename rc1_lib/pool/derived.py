@@ -26,7 +26,6 @@ def _settings(part: Part, run: Run) -> dict[str, Any]:
         "shadow": config.shadow.model_dump(mode="json"),
         "leakage": config.gates.leakage.model_dump(mode="json"),
         "length": config.gates.length.model_dump(mode="json"),
-        "difficulty": config.difficulty.model_dump(mode="json", include={"bounds", "clarification_hard_turns"}),
     }
     return {**decisive, "takes": config.ablation.takes} if part == "takes" else decisive
 

@@ -17,6 +17,13 @@ from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Slot, Step,
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
+AMBIGUOUS = 0.5
+"""Share of rows with missing information whose description fits several things; in the others the piece is gone. Half,
+so that both kinds are learned."""
+VAGUE = 0.15
+"""Share of the complete rows that sound as if something were missing, so that sound alone tells little: a gap that does
+not matter, or a description that fits one thing only."""
+
 
 def kind_of(task: str, cue: bool) -> str:
     """Return the kind of template for a row; vague prompts have their own kind."""
@@ -111,11 +118,11 @@ def _how(question: Question, recipe: Recipe, habits: random.Random) -> How:
     """Draw what is done to a question: whether a piece is missing and how, or whether it only sounds so."""
     withheld, ambiguous, vague, unique = (habits.random() for _ in range(4))
     if withheld < recipe.withhold:
-        if question.twin and ambiguous < (recipe.ambiguous if question.slot else float(recipe.ambiguous > 0)):
+        if question.twin and (ambiguous < AMBIGUOUS or not question.slot):
             return "ambiguous"
         if question.slot:
             return "gone"
-    elif vague < recipe.vague:
+    elif vague < VAGUE:
         if question.twin and (unique < 0.5 or not question.decoy):
             return "unique"
         if question.decoy:

@@ -118,7 +118,7 @@ def _write(
         manifest["report"] = report.to_dict()
         manifest["rows"] = sum(report.rows.values())
     if report.measured is not None:
-        cache_metrics(digest.hexdigest(), run.config.difficulty, report.measured)
+        cache_metrics(digest.hexdigest(), report.measured)
     return _recorded(run, relative)
 
 

@@ -20,6 +20,9 @@ from rc1_lib.task_specs import task_spec
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 CUE_RATE = 0.35
 """Share of prompts worded vaguely, whether or not anything is missing: a misleading cue."""
+MAX_TOOL_HOPS = 8
+"""Most calls of wiki and calc in one dialogue, as many as the gate `difficulty` allows; needless ones are left out to
+stay within it."""
 _REPEAT_RATE = 0.08
 """Chance that the scripted expert repeats a call."""
 
@@ -83,7 +86,7 @@ def perform(
     extended = _with_detours(needed, posed, recipe, pool, rng)
     turns = None
     for steps in (extended, needed):
-        if turns is None and (len(steps) <= pool.max_tool_hops or steps is needed):
+        if turns is None and (len(steps) <= MAX_TOOL_HOPS or steps is needed):
             calls = [_run(step, posed) for step in steps]
             if asks:
                 calls.insert(_asking_place(posed, calls), wanted)
@@ -98,7 +101,7 @@ def perform(
 def fits(question: Question, pool: Pool) -> bool:
     """Return whether the solution and one clarifying question fit into the turn limit if all evidence is quoted."""
     steps = [step for step in question.steps if step.tool in pool.tools]
-    if len(steps) > pool.max_tool_hops:
+    if len(steps) > MAX_TOOL_HOPS:
         return False
     hidden = question.slot.hides if question.slot else ()
     calls = [

@@ -100,7 +100,7 @@ def _posed(chunk: Sequence[PlannedRow], config: RunConfig, pack: Pack) -> PosedC
                 places.append((place, recipe))
                 lines.append(orjson.dumps(row) + b"\n")
     frame = pl.read_ndjson(b"".join(lines), schema=pl.Schema({name: ROW_COLUMNS[name] for name in MEASURED}))
-    measured = measure(frame, config.difficulty)
+    measured = measure(frame)
     bounds = config.gates.length
     right = measured["len_tokens"].is_between(bounds.min_len, bounds.max_len).to_list()
     variants: list[PosedRow] = [[] for _ in chunk]

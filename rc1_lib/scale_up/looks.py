@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 
 from rc1_lib.checks import equal
 from rc1_lib.errors import RC1Error
@@ -96,8 +95,8 @@ def _stability(run: Run) -> GateResult:
         return GateResult(STABILITY, waiver=waiver)
     try:
         rows = evidence.rows("pool")
-        asked = rows.sample(min(config.scale_up.judged, rows.height), seed=config.pool.seed)["messages"].to_list()
-        _, lines = fresh_scores(run, asked, _store(run))
+        asked = rows.sample(min(JUDGED, rows.height), seed=config.pool.seed)["messages"].to_list()
+        _, lines = fresh_scores(run, asked, _STORE)
         prints = {evidence.label("pool"): evidence.sha256("pool")}
     except RC1Error as error:
         return GateResult(STABILITY, error=str(error))
@@ -106,6 +105,7 @@ def _stability(run: Run) -> GateResult:
     return replace(result, evidence=prints)
 
 
-def _store(run: Run) -> str:
-    """Return the path of a separate store, so that a round's gates do not read these scores."""
-    return str(PurePosixPath(run.config.judge.store.path).with_name("scale_up.sqlite"))
+JUDGED = 60
+"""Dialogues of a size that the judge scores again, before and after the pool grows: 180 calls at three samples."""
+_STORE = "data/judge/scale_up.sqlite"
+"""A separate store, so that a round's gates do not read these scores."""

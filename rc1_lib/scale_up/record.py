@@ -87,7 +87,6 @@ def _key(whole: Run, step: Step) -> str:
         "files": [artifact.sha256(run) for run, artifact in _files(whole, step)],
         "packs": [described(name).sha256(whole) for name in _PACKS],
         "scoring": scoring_settings(whole),
-        "judged": config.scale_up.judged,
         "seed": config.pool.seed,
         "datasets": dict(config.datasets),
         "gates": config.gates.model_dump(

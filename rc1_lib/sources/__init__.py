@@ -18,6 +18,9 @@ from rc1_lib.workspace.file_hashes import sha256_known
 _SPARE = 1.2
 """Factor of embedded questions to generate per row, so that too long or too similar ones can be left out."""
 
+MAX_UNUSABLE = 0.01
+"""Share of a task's public records that may lack a key or have one of another type; they are left out and counted."""
+
 
 def load_questions(
     config: RunConfig, workspace: Workspace
@@ -31,10 +34,10 @@ def load_questions(
     if config.sources.use == "embedded":
         return _embedded(config), {}
     if config.sources.use == "hub":
-        loaded = load_hub(config.sources.hub, tasks, config.sources.max_unusable)
+        loaded = load_hub(config.sources.hub, tasks, MAX_UNUSABLE)
     else:
         place = source_path(config.sources.use, workspace)
-        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks, config.sources.max_unusable)
+        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks, MAX_UNUSABLE)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
 
@@ -68,8 +71,6 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
 def _embedded(config: RunConfig) -> dict[Task, list[Question]]:
     pool, shadow = apportion(config.pool.n, config.datasets), shadow_counts(config)
     return {
-        task: generate(
-            task, round(_SPARE * (pool[task] + shadow[task])) + 20, config.pool.seed, config.sources.chinese_share
-        )
+        task: generate(task, round(_SPARE * (pool[task] + shadow[task])) + 20, config.pool.seed)
         for task in config.datasets
     }

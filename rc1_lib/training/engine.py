@@ -63,7 +63,7 @@ class PolicyEngine(Engine):
             sampling and training log-probabilities.
         needs_states: whether it learns from the hidden states from which tokens were sampled.
         plays_start: whether it learns from episodes of the initial policy instead of its own.
-        fixed_kl: whether `kl_coef` stays constant, whatever `training.update.adaptive_kl` says.
+        fixed_kl: whether `kl_coef` stays constant, whatever the KL.
     """
 
     policy: Policy
@@ -140,7 +140,7 @@ class PolicyEngine(Engine):
                 torch.set_num_threads(run.training.threads)
             self.playground = Playground(run, format_of(self.tokenizer, run.training))
             if self.learns_episodes:
-                self._kl = kl_control(run.kl_coef, run.target_kl, run.training.update, fixed=self.fixed_kl)
+                self._kl = kl_control(run.kl_coef, run.target_kl, fixed=self.fixed_kl)
         base = load_base(setup.model, self.device, self.precision)
         if setup.model.gradient_checkpointing:
             enable_gradient_checkpointing(base)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from rc1_lib.calibration.judged_rows import dimensions
+from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.config.judge import Budget
 from rc1_lib.errors import ConfigError, RC1Error
@@ -29,9 +29,13 @@ from rc1_lib.run import Run
 from rc1_lib.training.callbacks.cap import USD
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 
-REPLIES = "replies.sqlite"
+SCORES = "data/judge/episodes"
+"""The folder of everything here, apart from the store that the gates read."""
+REPLIES = f"{SCORES}/replies.sqlite"
 STEPS = "steps"
 ASKED = "asked"
+MIN_SCORED = 0.9
+"""Share of a step's episodes that must have a score: with fewer, what is left would be a choice of the judge's."""
 """Folder with one file per step that has no scores yet: who has asked about it."""
 _NO_LIMIT = Budget(max_usd=None, max_calls=None)
 
@@ -95,7 +99,6 @@ class EpisodeJudge:
                 "weights": self._weights,
                 "models": self._models,
                 "scoring": scoring_settings(run),
-                "unstable_weight": run.config.reward.unstable_weight,
             }
         )
 
@@ -109,7 +112,7 @@ class EpisodeJudge:
 
         The judge's budget does not apply: the number of steps decides the calls, and `training.cap` the money.
 
-        If the judge's samples disagree, the score counts only by `reward.unstable_weight`. The rest of its weight goes
+        If the judge's samples disagree, the score counts only by `UNSTABLE_WEIGHT`. The rest of its weight goes
         to the mean of the step's stable scores, or of all if none is stable.
 
         Args:
@@ -121,14 +124,14 @@ class EpisodeJudge:
             on.
         """
         key = sha256_json([self.sha256, [dialogue_sha256(messages) for messages in dialogues]])
-        folder = self._run.workspace.path(self._run.config.training.reward.scores)
+        folder = self._run.workspace.path(SCORES)
         path, asked = folder / STEPS / key[:2] / f"{key}.json", folder / ASKED / f"{key}.json"
         if path.exists():
             return _read(path)
         lost = self._paid_by(asked)
         found, judged = self._rated(dialogues, Spending(_NO_LIMIT, self._run.config.judge.prices), asked)
         scores = EpisodeScores(
-            _steadied(found, self._run.config.reward.unstable_weight),
+            _steadied(found, UNSTABLE_WEIGHT),
             sum(one.unstable for one in found if one.reward is not None),
             lost.calls + judged.calls,
             lost.usd + judged.usd,
@@ -159,7 +162,7 @@ class EpisodeJudge:
     def _paid_by(self, asked: Path) -> Paid:
         """Return what earlier processes paid for a step before they were killed or stopped."""
         names = _names(asked)
-        return paid_in(self._run, f"{self._run.config.training.reward.scores}/{REPLIES}", names) if names else Paid()
+        return paid_in(self._run, REPLIES, names) if names else Paid()
 
     def _rated(
         self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None
@@ -178,7 +181,7 @@ class EpisodeJudge:
         config = self._run.config
         if config.judge.provider not in LIVE:
             return score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
-        with open_store(self._run, f"{config.training.reward.scores}/{REPLIES}") as store:
+        with open_store(self._run, REPLIES) as store:
             if asked is not None:
                 write_json(asked, [*_names(asked), store.run_id])
             # The instructions that the fingerprint covers, even if the file has changed since.
@@ -195,14 +198,13 @@ class EpisodeJudge:
             )
 
     def _check_coverage(self, scores: EpisodeScores, judged: Judged) -> None:
-        config = self._run.config.training
-        share, least = config.reward.min_scored, config.update.minibatches
-        if scores.scored >= max(share * len(scores.values), least):
+        least = self._run.config.training.update.minibatches
+        if scores.scored >= max(MIN_SCORED * len(scores.values), least):
             return
         raise RC1Error(
             f"the judge scored {scores.scored} of {len(scores.values)} episodes of this step, expected at least "
-            f"{share:.0%} (training.reward.min_scored) and {least} (training.update.minibatches); learning from so few "
-            f"would mislead. Unscored: {judged.why_unscored}"
+            f"{MIN_SCORED:.0%} and {least} (training.update.minibatches); learning from so few would mislead. "
+            f"Unscored: {judged.why_unscored}"
         )
 
 

@@ -14,6 +14,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
+from rc1_lib.training.episode_judge import SCORES
 from rc1_lib.workspace.artifacts import FileState, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -21,9 +22,9 @@ CHECKS = "checks"
 """Folder of these checks, next to the replies about episodes. Each run has its own store, which shows its cost."""
 
 
-def checks_of(run: Run, facts: Mapping[str, Any]) -> str:
+def checks_of(facts: Mapping[str, Any]) -> str:
     """Return the store of a run's checks, relative to the workspace. `facts` identify the run."""
-    return f"{run.config.training.reward.scores}/{CHECKS}/{sha256_json(facts)}.sqlite"
+    return f"{SCORES}/{CHECKS}/{sha256_json(facts)}.sqlite"
 
 
 def check_grades(run: Run, where: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from transformers import PretrainedConfig
 
-from rc1_lib.config.curriculum import Collapse, EarlyStopping
+from rc1_lib.config.curriculum import EarlyStopping
 from rc1_lib.config.engines import ENGINES, own_name
 from rc1_lib.config.step_metrics import HELD_OUT
 from rc1_lib.errors import ConfigError, RC1Error
@@ -261,7 +261,8 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         refuse_others(folder, run.workspace.path(LEDGER), differs)
         state = _newest(folder, run.workspace.path(LEDGER), facts, last, notice)
     log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
-    guard = CollapseGuard(_bounds(prepared), run.workspace.path(places.metrics))
+    without = () if prepared.control is None else OF_SCORES
+    guard = CollapseGuard(config.training.collapse, run.workspace.path(places.metrics), without)
 
     def collapsed(step: int) -> CollapsedError:
         ended = f"ended at step {step} of {config.steps}: {guard.reason}"
@@ -277,7 +278,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         return folder / folder_name(last)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     judging = run if prepared.judge is None else prepared.judge.run
-    checks = checks_of(judging, facts)
+    checks = checks_of(facts)
     cap = SpendingCap(config.training.cap, run.workspace.path(places.metrics), lambda: paid_in(judging, checks).usd)
 
     def pause(step: int, reason: str) -> PausedError:
@@ -292,7 +293,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         Curriculum(prepared.selection.train, config.priority_sampling, config.prompts, seed),
         [
             _Segment(prepared, last),
-            LRSchedule(config.training.lr_schedule.kind, config.training.lr_schedule.warmup_steps),
+            LRSchedule("linear", warmup_steps=0),  # as in transformers' `TrainingArguments`
             *shadow_evaluations(prepared.selection.shadow, config.training.eval_shadow),
             *early,
             Logging(
@@ -334,15 +335,13 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     return folder / folder_name(last)
 
 
-def _bounds(prepared: Prepared) -> Collapse:
-    """Return the bounds that end a collapsed run. A control's scores are not a reward, so theirs do not apply."""
-    bounds = prepared.run.config.training.collapse
-    return bounds if prepared.control is None else bounds.model_copy(update=dict.fromkeys(OF_SCORES))
-
-
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
     """Return the configured callback, if any. Without one, checkpoints hold no state of it."""
-    return [] if asked.metric is None else [EarlyStop(**asked.model_dump(), key="training.early_stop.metric")]
+    return (
+        []
+        if asked.metric is None
+        else [EarlyStop(**asked.model_dump(), min_delta=0.0, key="training.early_stop.metric")]
+    )
 
 
 def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> bool:

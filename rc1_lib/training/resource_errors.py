@@ -78,13 +78,12 @@ class Remedies:
 WHILE_LEARNING = Remedies(
     disk="free space, or save less often (training.checkpoints.every_steps)",
     memory="free memory, or on a CPU lower training.processes, and start the same command again; a lower "
-    "training.update.micro_tokens, training.rollout.rows or training.rollout.prefill_tokens makes it another run, "
-    "which starts from the beginning",
+    "training.update.micro_tokens or training.rollout.rows makes it another run, which starts from the beginning",
 )
 WHILE_PLAYING = Remedies(
     disk=_ROOM,
-    memory="free memory, or on a CPU lower training.processes; a lower training.rollout.rows or "
-    "training.rollout.prefill_tokens makes it another run, which starts from the beginning",
+    memory="free memory, or on a CPU lower training.processes; a lower training.rollout.rows makes "
+    "it another run, which starts from the beginning",
 )
 """If a run's policy only answers prompts."""
 WARMING_UP = Remedies(

@@ -17,7 +17,7 @@ import orjson
 import polars as pl
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.config.training import Training
+from rc1_lib.config.training import HELD_OUT_SEED, Training
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import RC1Error
 from rc1_lib.provenance.pinned_files import read_vouched
@@ -37,6 +37,8 @@ NO_REPLIES = "without user_replies (rows of an older form, or from elsewhere)"
 HOLDS_MARK = "with a mark of the base's tokenizer in an assistant's words"
 """Reason to leave out rows whose text has a special token of this tokenizer. The gate `consistency` cannot know it."""
 
+SHADOW_ROWS = 96
+"""Rows that `training.eval_shadow` plays: shares then have a standard error of 0.05 at most."""
 REPEATED = "with a question that repeats a held-out one"
 """Why rows are left out that would be learned by heart for the evaluation."""
 
@@ -195,14 +197,14 @@ def _shadow(config: RunConfig, kept_back: Sequence[MeasuredRow], held_out: Seque
 
     Otherwise training could be tuned towards the evaluation's own questions.
     """
-    look, asked = config.training.eval_shadow, {row["source_id"] for row in held_out}
-    if look.every_steps is None:
+    asked = {row["source_id"] for row in held_out}
+    if config.training.eval_shadow.every_steps is None:
         return []
-    drawn = _draw(config, [row for row in kept_back if row["source_id"] not in asked], look.prompts)
-    if len(drawn) < look.prompts:
+    drawn = _draw(config, [row for row in kept_back if row["source_id"] not in asked], SHADOW_ROWS)
+    if len(drawn) < SHADOW_ROWS:
         raise RC1Error(
-            f"training.eval_shadow.prompts is {look.prompts}, but only {len(drawn)} held-out rows have questions that "
-            "the evaluation does not ask; lower it, lower training.held_out.prompts, or raise training.held_out.share"
+            f"training.eval_shadow plays {SHADOW_ROWS} rows, but only {len(drawn)} held-out rows have questions that "
+            "the evaluation does not ask; lower training.held_out.prompts, or raise training.held_out.share"
         )
     return drawn
 
@@ -213,8 +215,7 @@ def _draw(config: RunConfig, rows: Sequence[MeasuredRow], prompts: int) -> list[
     Each draw takes tasks in turns, since a claim about a task needs prompts of it. Within a task something is missing
     as often as in the pool, so that means over all prompts, such as turns, are those of its dialogues.
     """
-    held = config.training.held_out
-    order = sorted(rows, key=lambda row: hashlib.sha256(f"{held.seed}/{row['id']}".encode()).digest())
+    order = sorted(rows, key=lambda row: hashlib.sha256(f"{HELD_OUT_SEED}/{row['id']}".encode()).digest())
     taken: list[MeasuredRow] = []
     for bucket, share in config.priority_sampling.by_difficulty.items():
         taken += _in_turns([row for row in order if row["bucket"] == bucket])[: round(prompts * share)]

@@ -61,8 +61,8 @@ def live(root: Path, server: JudgeServer, *overrides: str) -> Run:
         profile="local", workspace=root,
         overrides=(
             *SMALL, f"judge.baseline.n={N}", f"gates.drift.min_dialogues={ENOUGH}", "judge.provider=openai",
-            f"judge.base_url={server.base_url}", "judge.baseline.path=data/judge/baseline/live.json",
-            "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000", *overrides,
+            f"judge.base_url={server.base_url}",
+            "judge.model=rc1-test-double-1", "judge.limits.rps=1000", *overrides,
         ),
     )  # fmt: skip
 

@@ -177,9 +177,7 @@ def test_missing_weights_file_is_an_error(run: Run) -> None:
 # ---- fresh, stale and due ----
 
 
-@pytest.mark.parametrize(
-    "override", ["calibration.n=299", "overclar.alpha=0.08", "reward.rules=[obtained]", OTHER_OLD, "judge.samples=2"]
-)
+@pytest.mark.parametrize("override", ["calibration.n=299", "overclar.alpha=0.08", OTHER_OLD, "judge.samples=2"])
 def test_weights_of_other_settings_are_stale_and_due(run: Run, override: str) -> None:
     changed = again(run, override)
     assert WEIGHTS.state(changed) is FileState.STALE

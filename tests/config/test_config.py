@@ -62,14 +62,6 @@ def test_other_configurations_have_only_keys_that_differ(name: str) -> None:
     assert {key: value for key, value in given.items() if key in below and below[key] == value} == {}
 
 
-def test_early_stop_by_a_share_needs_enough_answers() -> None:
-    metric, key = "eval/env/same_answer", "training.eval_shadow.prompts"
-    settings = (f"training.early_stop.metric={metric}", "training.eval_shadow.every_steps=12")
-    with pytest.raises(ConfigError, match=rf"early_stop\.metric .*'{metric}'.* 16 .*{key} .*15"):
-        load_config(LOCAL, [*settings, f"{key}=15"])
-    load_config(LOCAL, [*settings, f"{key}=16"])
-
-
 def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
     config = load_config(LOCAL, ["pool.n=600", "gates.mix.tolerance_pp=2.5"])
     copy = tmp_path / "effective.yaml"
@@ -91,12 +83,10 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
             "datasets={hotpotqa: 0.5, strategyqa: 0.3, gsm8k: 0.3}",
             "(hotpotqa 0.5, strategyqa 0.3, gsm8k 0.3) sum to 1.1, expected 1",
         ),
-        ("difficulty.bounds={turns: {easy: 1, hard: 2}}", "difficulty.bounds: found turns, expected clue_overlap"),
         ("pool.intended={easy: 0.5, hard: 0.5}", "pool.intended: lacks medium; expected all of easy, medium, hard"),
         ("shadow.seed=9223372036854775808", "shadow.seed: found '9223372036854775808'"),
         ("pool.recipes.hard.detours=[-1, 2]", "pool.recipes.hard.detours.0: found '-1'"),
         ("ticket.ttl_hours=.inf", "ticket.ttl_hours: found 'inf', expected: Input should be a finite number"),
-        ("difficulty.bounds.turns.easy=.nan", "difficulty.bounds.turns.easy: found 'nan'"),
         ("pool.path=/elsewhere/x.jsonl", "pool.path: found '/elsewhere/x.jsonl', expected a file below the workspace"),
         ("difficulty.metrics_path=data/../../x.jsonl", "a relative path without '..'"),
         ("pool.n=2025-13-45", "is not valid YAML"),
@@ -109,13 +99,11 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
             "training.strategy=groups",
             "found 'groups', which provides groups, but the engine torch_ppo learns from episodes; use ppo",
         ),
-        ("training.trl_dpo.kl_stop=1", "unknown key 'training.trl_dpo.kl_stop'"),
-        ("training.lr_schedule={kind: linear, warmup_steps: 48}", "warmup_steps is 48, expected fewer than steps (48)"),
+        ("training.grpo.kl_stop=1", "unknown key 'training.grpo.kl_stop'"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
         (
-            "training.early_stop={metric: eval/env/success, patience: 1, min_delta: 0, higher_is_better: true,"
-            " not_before: 1}",
+            "training.early_stop={metric: eval/env/success, patience: 1, higher_is_better: true, not_before: 1}",
             "which is only measured on held-out rows; set eval_shadow.every_steps too",
         ),
         (
@@ -123,8 +111,7 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
             "which no evaluation on held-out rows of torch_ppo measures; expected one",
         ),
         (
-            "training.early_stop={metric: sec_per_step, patience: 1, min_delta: 0, higher_is_better: false,"
-            " not_before: 1}",
+            "training.early_stop={metric: sec_per_step, patience: 1, higher_is_better: false, not_before: 1}",
             "training.early_stop.metric: found 'sec_per_step', which differs when the same run is repeated",
         ),
     ],

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from rc1_lib.difficulty.buckets import balance, quotas, vote
 from rc1_lib.errors import RowError
 from rc1_lib.records import Bucket, Task
-from rc1_lib.run import published_config
 
 TARGET: dict[Bucket, float] = {"easy": 0.25, "medium": 0.45, "hard": 0.30}
 MIX: dict[Task, float] = {"gsm8k": 0.5, "hotpotqa": 0.5}
@@ -30,7 +29,7 @@ MEDIUM = {
 
 def bucket(*features: dict[str, float | bool]) -> str:
     frame = pl.DataFrame({key: value for part in features for key, value in part.items()})
-    return str(frame.select(vote(published_config().difficulty)).item())
+    return str(frame.select(vote()).item())
 
 
 def test_rows_at_the_bounds_get_the_unanimous_bucket() -> None:

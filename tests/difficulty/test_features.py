@@ -10,7 +10,6 @@ import pytest
 
 from rc1_lib.difficulty.features import measure
 from rc1_lib.rows.frame import ROW_COLUMNS
-from rc1_lib.run import published_config
 
 
 def call(name: str, **arguments: str) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def row(
 
 def features(record: dict[str, Any]) -> dict[str, Any]:
     frame = pl.DataFrame([record], schema=ROW_COLUMNS)
-    return measure(frame, published_config().difficulty).row(0, named=True)
+    return measure(frame).row(0, named=True)
 
 
 def test_turns_count_assistant_messages_and_hops_exclude_ask_user() -> None:

@@ -49,8 +49,7 @@ def live(server: JudgeServer, *overrides: str) -> tuple[str, ...]:
     )
     return (
         "judge.provider=openai", f"judge.base_url={server.base_url}", "judge.model=rc1-test-double-1",
-        "judge.limits.rps=400", "judge.limits.max_rps=400", "judge.baseline.path=data/judge/baseline/live.json",
-        "gates.probe.require_billed=true", waived, *overrides,
+        "judge.limits.rps=400", "gates.probe.require_billed=true", waived, *overrides,
     )  # fmt: skip
 
 

@@ -36,7 +36,7 @@ from tests.forks import this_interpreter
 from tests.shares import share
 from tests.ticketed import copy_with_base, ticketed
 
-SIZES = ("scale_up.sizes=[600, 1200]", "scale_up.judged=6")
+SIZES = ("scale_up.sizes=[600, 1200]",)
 
 
 @pytest.fixture

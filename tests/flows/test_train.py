@@ -43,16 +43,16 @@ def test_training_is_rejected_when_the_initial_policy_cannot_learn(
     assert not run.workspace.path("checkpoints").exists()
 
 
-def test_collapsed_rewards_end_training_with_a_checkpoint_also_after_a_restart(
+def test_wasted_steps_end_training_with_a_checkpoint_also_after_a_restart(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
-    bound = ("training.collapse.min_scores_std=100", "training.collapse.wasted_patience=2")
-    run = ticketed(tmp_path / "workspace", built, verdicts, *bound, "training.segment_steps=4")
+    cut = ("rollout_len=1", "training.collapse.wasted_patience=2")
+    run = ticketed(tmp_path / "workspace", built, verdicts, *cut, "training.segment_steps=4")
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
-    assert "ended at step 2 of 4: all episodes score nearly the same" in str(state.message)
-    assert "(training.collapse.min_scores_std), 2 steps in a row, since step 1" in str(state.message)
+    assert "ended at step 2 of 4: 100% of the episodes are cut" in str(state.message)
+    assert "(max_clip_ratio), 2 steps in a row, since step 1" in str(state.message)
     assert run.workspace.path(f"{RUN}/step_00002").is_dir()
     assert start(run).message == state.message
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
@@ -147,7 +147,7 @@ def test_early_stopped_run_is_reported_and_evaluated_at_its_last_step(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:
     copied(opened, tmp_path / "workspace")
-    falling = "training.early_stop={metric: lr, patience: 2, min_delta: 0.0, higher_is_better: true, not_before: 1}"
+    falling = "training.early_stop={metric: lr, patience: 2, higher_is_better: true, not_before: 1}"
     run = ticketed(tmp_path / "workspace", built, verdicts, falling, "training.segment_steps=3")
     state = start(run, evaluate=True)
     assert (state.name, str(state.message).split(";")[0]) == ("GatesFailed", "3 steps of seed 20250820"), state.message

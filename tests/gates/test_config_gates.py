@@ -33,7 +33,7 @@ def test_the_published_configuration_passes() -> None:
         ("live_mode=false", "live_mode"),
         ("steps=49999", "steps"),
         (
-            "training.early_stop={metric: kl, patience: 3, min_delta: 0, higher_is_better: true, not_before: 100}",
+            "training.early_stop={metric: kl, patience: 3, higher_is_better: true, not_before: 100}",
             "steps",
         ),
         ("target_kl=0.06", "target_kl"),

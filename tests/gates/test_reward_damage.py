@@ -23,6 +23,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.comparison import Comparison, compare
+from rc1_lib.reward.rules import RULES
 from rc1_lib.run import Run
 from tests.gates.verdicts import advice
 
@@ -61,7 +62,7 @@ class RewardGates:
     def __init__(self, run: Run) -> None:
         self.config, self.run = run.config, run
         self.names = dimensions(run)
-        self.judges = [name for name in self.names if name not in run.config.reward.rules]
+        self.judges = [name for name in self.names if name not in RULES]
         self.in_force = read_weights(run, self.names)
 
     def calibrate(self, judged: Judged) -> tuple[Calibration, GateResult]:

@@ -46,9 +46,7 @@ def overrides(url: str, provider: str = "openai") -> tuple[str, ...]:
         f"judge.base_url={url}",
         "judge.model=rc1-test-double-1",
         "judge.limits.rps=300",
-        "judge.limits.max_rps=500",
         "judge.limits.timeout_s=20",
-        "judge.limits.deadline_s=60",
     )
 
 

@@ -18,7 +18,7 @@ from tests.judge.bench import NUMBERS, Bench, dialogues
 from tests.judge_server import Behaviour, running
 
 PRICES = ("judge.prices.input=100", "judge.prices.output=200")
-ASK = Ask("s" * 100, "u" * 100, {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=1000), "attempt", "key", ())
+ASK = Ask("s" * 100, "u" * 100, {}, JudgeSampling(temperature=0.7, max_tokens=1000), "attempt", "key", ())
 
 
 def _spending(max_usd: float | None = None, max_calls: int | None = None) -> Spending:
@@ -81,7 +81,7 @@ def test_a_run_never_exceeds_max_usd_and_the_next_run_continues(bench: Bench) ->
 
 
 def test_without_max_tokens_the_budget_assumes_the_longest_reply() -> None:
-    ask = Ask("", "", {}, JudgeSampling(temperature=None, top_p=None, max_tokens=None), "a", "k", ())
+    ask = Ask("", "", {}, JudgeSampling(temperature=None, max_tokens=None), "a", "k", ())
     spending = Spending(Budget(max_usd=1.0, max_calls=None), Prices(input=0, output=2))
     assert spending.most(ask) == pytest.approx(2 * 0.131072)
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("planted_key")
 def test_every_provider_works_with_every_channel_and_without_parameters(
     provider: str, channel: str, bench: Bench
 ) -> None:
-    bare = ("judge.sampling={temperature: null, top_p: null, max_tokens: null}", "judge.names={system: user}")
+    bare = ("judge.sampling={temperature: null, max_tokens: null}", "judge.names={system: user}")
     with running(Behaviour(delay="zero")) as server:
         judged = bench.score(server, dialogues(1), *bare, f"judge.channel={channel}", provider=provider)
     assert judged.coverage == 1.0, judged.why_unscored

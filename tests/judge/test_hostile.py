@@ -12,6 +12,7 @@ import pytest
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates import anti_simulation, judge_probe
+from rc1_lib.judge import client, judge
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.rubric import DIMENSIONS
 from rc1_lib.run import Run, open_run
@@ -56,18 +57,23 @@ def test_edited_stored_scores_that_are_none_are_an_error(bench: Bench, gateway: 
         bench.score_at(gateway.url, dialogues(2))
 
 
-def test_a_provider_that_rate_limits_every_call_stops_the_run(bench: Bench, gateway: Gateway) -> None:
+def test_a_provider_that_rate_limits_every_call_stops_the_run(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "MAX_WAIT_S", 1.0)
     gateway.replies = lambda number, body, headers: (429, {}, {"error": {"message": "slow down"}})
-    judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.max_wait_s=1", "judge.limits.attempts=50")
+    judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.attempts=50")
     assert "rate-limited every call" in judged.stopped
     assert judged.coverage == 0.0
 
 
-def test_stored_scores_do_not_count_if_the_model_version_cannot_be_checked(bench: Bench, gateway: Gateway) -> None:
+def test_stored_scores_do_not_count_if_the_model_version_cannot_be_checked(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "MODEL_CHECK_S", 0)
     bench.score_at(gateway.url, dialogues(2))
     gateway.replies = lambda number, body, headers: (500, {}, {"error": {"message": "down"}})
-    more = ("judge.store.model_check_hours=0", "judge.limits.attempts=2")
-    judged = bench.score_at(gateway.url, dialogues(2), *more)
+    judged = bench.score_at(gateway.url, dialogues(2), "judge.limits.attempts=2")
     assert "current model" in judged.stopped
     assert judged.coverage == 0.0
 

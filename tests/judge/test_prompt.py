@@ -24,7 +24,7 @@ from tests.judge_server.model import Prompt as Received
 from tests.judge_server.model import graded
 from tests.shares import share
 
-SAMPLING = JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=100)
+SAMPLING = JudgeSampling(temperature=0.7, max_tokens=100)
 SPEC = load_spec(PROJECT_ROOT / "configs/judge/v1.yaml", "v1")
 ORDER = "GRADE EVERYTHING 1.0"
 FENCES = re.compile(r"</?dialogue-[0-9a-f]{16}>")

@@ -65,7 +65,7 @@ def answer(
     return Answer(text, "m-1", "r-1", 10, tokens_out, True, finish, reason=reason, thoughts=thoughts)
 
 
-ASK = Ask("s", "u", {}, JudgeSampling(temperature=0.7, top_p=1.0, max_tokens=100), "a", "k", ())
+ASK = Ask("s", "u", {}, JudgeSampling(temperature=0.7, max_tokens=100), "a", "k", ())
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_each_unreadable_reply_has_its_outcome_reason_and_setting(reply: Answer,
 
 
 def test_without_max_tokens_no_higher_limit_is_proposed() -> None:
-    blank = replace(ASK, sampling=JudgeSampling(temperature=None, top_p=None, max_tokens=None))
+    blank = replace(ASK, sampling=JudgeSampling(temperature=None, max_tokens=None))
     with pytest.raises(BadReplyError) as caught:
         read_answer(answer(_reply(), "length", tokens_out=10**6), blank, NAMES, "schema")
     assert "max_tokens" not in str(caught.value)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import orjson
 import polars as pl
 import pytest
 
+from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, judge_rows, scoring, with_reward
 from rc1_lib.errors import RC1Error
+from rc1_lib.evidence import Evidence
+from rc1_lib.judge.rubric import DIMENSIONS as GRADED
 from rc1_lib.reward.comparison import Comparison, compare
+from rc1_lib.run import Run
+from tests.judge.bench import overrides
+from tests.judge.gateway import Gateway, Reply, completion
 
 FLOOR, CONFIDENCE = 0.05, 0.95
 FIGURES = {
@@ -159,3 +167,34 @@ def test_a_comparison_without_scores_raises_an_error() -> None:
     for frame in (unscored, unscored.head(0)):
         with pytest.raises(RC1Error, match=r"weight .*\b0 .*scores\b"):
             compared(frame)
+
+
+def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
+    fresh_copy: Callable[..., Run], gateway: Gateway
+) -> None:
+    """The samples disagree on the first dialogue, and the second has a missing score."""
+    run = fresh_copy(
+        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1",
+        "judge.limits.bad_reply_attempts=1",
+    )  # fmt: skip
+
+    def reply(number: int, body: str, headers: dict[str, str]) -> Reply:
+        grade = 0.9 if number == 1 else 0.1
+        scored = orjson.dumps({"reason": "Fine.", **dict.fromkeys(GRADED, grade)}).decode()
+        return completion("no idea" if number == 2 else scored)
+
+    gateway.replies = reply
+    judged = judge_rows(run, Evidence(run).rows("shadow").head(3))
+    assert judged.rows["unstable"].to_list() == [True, False, False]
+    assert judged.rows["scored"].to_list() == [True, False, True]
+    assert judged.rows["weight"].to_list() == [UNSTABLE_WEIGHT, 0.0, 1.0]
+    assert judged.rows["answered"].to_list() == [0.5, None, 0.1]
+    assert judged.coverage == pytest.approx(2 / 3)
+    summary = scoring(run, judged)
+    assert [lost["id"] for lost in summary["unscored"]] == [judged.rows["id"][1]]
+    assert summary["unscored"][0]["reason"]
+    assert summary["unstable"] == [judged.rows["id"][0]]
+    rewarded = with_reward(run, judged.rows, {"answered": 0.5, "obtained": 0.5}).with_columns(group="source_id")
+    assert rewarded["reward"].is_null().to_list() == rewarded["old"].is_null().to_list() == [False, True, False]
+    found = compared(rewarded)
+    assert (found.rows, found.weight) == (2, 1.0 + UNSTABLE_WEIGHT)

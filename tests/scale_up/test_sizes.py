@@ -20,7 +20,7 @@ from rc1_lib.scale_up.sizes import Step, grow, sized, steps
 from rc1_lib.workspace.artifacts import read_json
 from tests.conftest import copied_pool
 
-SIZES = ("scale_up.sizes=[300, 600, 1200]", "scale_up.judged=6")
+SIZES = ("scale_up.sizes=[300, 600, 1200]",)
 FIRST, SECOND = Step(0, 300), Step(300, 600)
 
 

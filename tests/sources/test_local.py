@@ -106,7 +106,7 @@ def test_more_unusable_records_than_max_unusable_raise_an_error(tmp_path: Path) 
     message = str(caught.value)
     assert f"{file}, line 2: the key 'answer' is missing" in message
     assert f"{file}, line 99: the key 'answer' holds None" in message
-    assert "2 of 100 records (2.00%), and sources.max_unusable allows 1.99%" in message
+    assert "2 of 100 records (2.00%), and 1.99% may be left out" in message
 
 
 def test_the_fingerprint_covers_every_file_that_is_read(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def run(recorded: Path, server: JudgeServer, tmp_path: Path) -> Run:
 def judge_at(server: JudgeServer) -> tuple[str, ...]:
     return (
         f"judge.baseline.n={N}", "judge.samples=2", "judge.provider=openai", f"judge.base_url={server.base_url}",
-        "judge.model=rc1-test-double-1", "judge.limits.rps=1000", "judge.limits.max_rps=1000",
+        "judge.model=rc1-test-double-1", "judge.limits.rps=1000",
         "judge.baseline.path=data/judge/baseline/of_this.json", PRICES,
     )  # fmt: skip
 

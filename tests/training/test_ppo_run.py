@@ -22,6 +22,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.run import Run
+from rc1_lib.training import rows as row_selection
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.cap import PausedError
 from rc1_lib.training.callbacks.eval_shadow import shadow_evaluations
@@ -105,8 +106,11 @@ def test_run_paused_at_a_cap_continues_under_a_higher_cap_with_the_same_bytes(ti
     assert end_of(run.workspace.root) == end_of(whole)
 
 
-def test_shadow_evaluation_is_in_the_metrics_and_does_not_change_the_training(tiny: Tiny, whole: Path) -> None:
-    run = tiny("training.eval_shadow={every_steps: 3, prompts: 6}")
+def test_shadow_evaluation_is_in_the_metrics_and_does_not_change_the_training(
+    tiny: Tiny, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_selection, "SHADOW_ROWS", 6)
+    run = tiny("training.eval_shadow.every_steps=3")
     go(run, 2)
     go(run, 4)
     lines = metrics_of(run.workspace.root)
@@ -127,9 +131,7 @@ def test_shadow_evaluation_is_in_the_metrics_and_does_not_change_the_training(ti
     assert found == {f"eval/{name}": value for name, value in summary([one.outcome for one in episodes]).items()}
 
 
-EARLY = (
-    "training.early_stop={metric: lr, patience: 1, min_delta: 0.0, higher_is_better: true, not_before: 3}"  # lr falls
-)
+EARLY = "training.early_stop={metric: lr, patience: 1, higher_is_better: true, not_before: 3}"  # lr falls
 
 
 def test_early_stopped_run_stays_stopped_at_the_same_bytes_in_segments(tiny: Tiny) -> None:
@@ -213,7 +215,7 @@ def test_lost_checkpoint_of_a_judged_run_is_reproduced_with_its_own_judge_checks
     )
     assert fingerprint(reach(prepared, first_seed(prepared), 1, lambda _: None)) == before
     facts = prepared.facts(first_seed(prepared))
-    assert checks == [(run.workspace.root, checks_of(run, facts))], "the baseline and the costs are those of the run"
+    assert checks == [(run.workspace.root, checks_of(facts))], "the baseline and the costs are those of the run"
 
 
 def test_changed_reward_weights_make_another_run(tiny: Tiny) -> None:
@@ -262,7 +264,7 @@ def test_cap_counts_judge_checks_and_a_paused_run_sends_no_request(tiny: Tiny, m
             with pytest.raises(PausedError, match=r"step 0 of 4: \$\S+ .*training\.cap\.usd .*1e-06\. "):
                 go(run, 4)
             assert server.stats().answered - before == requests_per_check, "only the first check is paid"
-        checks = checks_of(run, prepare(run).facts(run.config.seeds[0]))
+        checks = checks_of(prepare(run).facts(run.config.seeds[0]))
         paid = paid_in(run, checks).usd
         # The cap is above two checks, but below two checks and the first step's episodes.
         run = with_baseline(tiny, monkeypatch, server.base_url, f"training.cap.usd={2.02 * paid}")

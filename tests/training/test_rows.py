@@ -13,6 +13,7 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
+from rc1_lib.training import rows as row_selection
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rows import HOLDS_MARK, REPEATED, Selection, select_rows
 from tests.training.tiny_world import learned_tokenizer, tiny_run, write_pool
@@ -60,14 +61,17 @@ def test_no_source_question_is_both_trained_and_held_out(select: Select) -> None
     assert not sources.keys() & {row["source_id"] for row in found.held_out}
 
 
-def test_shadow_rows_have_questions_of_no_other_set(select: Select) -> None:
+def test_shadow_rows_have_questions_of_no_other_set(select: Select, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_selection, "SHADOW_ROWS", 6)
     asked = ("training.held_out.prompts=9", "training.held_out.share=0.4")
-    plain, found = select(*asked), select(*asked, "training.eval_shadow={every_steps: 2, prompts: 6}")
+    looking = "training.eval_shadow.every_steps=2"
+    plain, found = select(*asked), select(*asked, looking)
     others = {row["source_id"] for row in (*found.train, *found.held_out)}
     assert len(found.shadow) == 6 and not others & {row["source_id"] for row in found.shadow}
     assert plain.shadow == [] and (ids(plain.train), ids(plain.held_out)) == (ids(found.train), ids(found.held_out))
-    with pytest.raises(RC1Error, match=r"training\.eval_shadow\.prompts .*5000, .* \d+ .*training\.held_out\.prompts"):
-        select(*asked, "training.eval_shadow={every_steps: 2, prompts: 5000}")
+    monkeypatch.setattr(row_selection, "SHADOW_ROWS", 5000)
+    with pytest.raises(RC1Error, match=r"training\.eval_shadow .*5000 .* \d+ .*training\.held_out\.prompts"):
+        select(*asked, looking)
 
 
 def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:

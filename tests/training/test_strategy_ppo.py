@@ -11,6 +11,7 @@ import pytest
 from rc1_lib.config.step_metrics import OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
+from rc1_lib.training import episode_judge
 from rc1_lib.training.api import Setup
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
@@ -58,12 +59,12 @@ def test_reward_terms_add_up_to_the_mean_score(tiny: Tiny) -> None:
     assert total == pytest.approx(fmean(batch["scores"]))
 
 
-def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny) -> None:
+def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(episode_judge, "MIN_SCORED", 0.1)
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = tiny(
             "training.reward.judge=1", "training.reward.success=0",
-            "training.reward.unverified=a test pays for the judged score alone", "training.reward.min_scored=0.1",
-            "batch_size=24",
+            "training.reward.unverified=a test pays for the judged score alone", "batch_size=24",
             *overrides(refusing.base_url),
         )  # fmt: skip
         weigh(run, dict(run.config.reward.old_weights), [MODEL])

@@ -36,9 +36,7 @@ OVERRIDES = (
     "training.held_out.judged=0", "training.reward.judge=0",
     "training.checkpoints.every_steps=2", "training.segment_steps=2", "training.adapter.rank=4",
     "training.adapter.alpha=8", "training.update.kl_stop=100.0", "training.update.group_size=4",
-    "training.collapse.max_kl=null", "training.collapse.min_entropy=null", "training.collapse.max_clip_ratio=null",
-    "training.collapse.max_malformed=null", "training.collapse.min_scores_std=null",
-    "training.collapse.max_frac_zero_std=null",
+    "training.collapse={patience: 9, wasted_patience: 9}",
     "training.learnability.at_start=0", "training.learnability.prompts=18",
 )  # fmt: skip
 """A run of seconds. It differs from the shipped configuration only in what decides the duration."""

@@ -21,6 +21,8 @@ from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.judge.providers import Endpoint, Redactor
 from rc1_lib.judge.providers.faults import Problem, read_problem, refused
 
+TOP_P = 1.0
+"""Sent with a temperature: some providers would cut the tail of the distribution by themselves."""
 _MOST = 4 * 2**20
 """Bytes of a body, unpacked: more than the longest reply, with its thoughts, has."""
 _NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)

@@ -16,7 +16,7 @@ from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError, Finish, finish_of
 from rc1_lib.judge.providers import Endpoint
-from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of, trust
+from rc1_lib.judge.providers.exchange import TOP_P, HttpProvider, MalformedError, Received, count_of, text_of, trust
 
 _MODEL = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/:\-]*")
 _TOOL = "grades"
@@ -66,7 +66,7 @@ class Gemini(HttpProvider):
             config=types.GenerateContentConfig(
                 system_instruction=None if merged else ask.system,
                 temperature=ask.sampling.temperature,
-                top_p=ask.sampling.top_p,
+                top_p=None if ask.sampling.temperature is None else TOP_P,
                 max_output_tokens=ask.sampling.max_tokens,
                 response_mime_type="application/json" if structured else None,
                 response_json_schema=dict(ask.schema) if structured else None,

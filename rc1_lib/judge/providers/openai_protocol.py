@@ -13,7 +13,7 @@ from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.config.judge import Renamed
 from rc1_lib.judge.calls import Answer, Ask, finish_of
 from rc1_lib.judge.providers import Endpoint
-from rc1_lib.judge.providers.exchange import HttpProvider, MalformedError, Received, count_of, text_of
+from rc1_lib.judge.providers.exchange import TOP_P, HttpProvider, MalformedError, Received, count_of, text_of
 
 _OWN_ACCOUNT = ("openai.com", "openai.azure.com")
 _RENAMED_LIMIT = (*_OWN_ACCOUNT, "cognitiveservices.azure.com")
@@ -52,7 +52,8 @@ class OpenAIProtocol(HttpProvider):
     async def _send(self, ask: Ask) -> Received:
         names, sampling = self._config.names, ask.sampling
         given: dict[Renamed, float | None] = {
-            "temperature": sampling.temperature, "top_p": sampling.top_p, "max_tokens": sampling.max_tokens,
+            "temperature": sampling.temperature, "top_p": None if sampling.temperature is None else TOP_P,
+            "max_tokens": sampling.max_tokens,
         }  # fmt: skip
         more = {names.get(name, name): value for name, value in given.items() if value is not None}
         raw = await self._client.chat.completions.with_raw_response.create(

@@ -1,4 +1,4 @@
-"""End a run that has collapsed, or whose steps teach nothing: several steps in a row beyond `training.collapse`.
+"""End a run that has collapsed, or whose steps teach nothing: several steps in a row beyond a bound.
 
 NaN ends a run as soon as it appears. These metrics are finite, and some may look good for a while: a reward can rise
 while the policy gives the same answer to everything.
@@ -6,7 +6,7 @@ while the policy gives the same answer to everything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,52 +27,56 @@ class CollapsedError(RC1Error):
     """The policy has collapsed, or its steps teach nothing."""
 
 
-class _Words(NamedTuple):
-    """What it means if a step is beyond a bound.
+class Bound(NamedTuple):
+    """A bound on a step, far from what a healthy run shows, and what it means to be beyond it.
 
     Attributes:
+        limit: the most of a metric, or the least if the name begins with `min_`.
         found: what is wrong; `value` is the metric.
         remedy: what to do.
     """
 
+    limit: float
     found: str
     remedy: str
 
 
-_LOST = "lower lr, raise kl_coef or the update's entropy_coef, or check what the reward pays for"
-_WORDS: Mapping[str, _Words] = {
-    "max_kl": _Words("the KL to the initial policy has exploded: {value:.3g} nats per token", _LOST),
-    "min_entropy": _Words("the entropy has collapsed: {value:.3g} nats per token", _LOST),
-    "max_same_answer": _Words("the answers have collapsed: {value:.0%} of them are the same", _LOST),
-    "max_clip_ratio": _Words(
+_LOST = "lower lr, raise kl_coef, or check what the reward pays for"
+BOUNDS: Mapping[str, Bound] = {
+    "max_kl": Bound(1.0, "the KL to the initial policy has exploded: {value:.3g} nats per token", _LOST),
+    "min_entropy": Bound(0.005, "the entropy has collapsed: {value:.3g} nats per token", _LOST),
+    "max_same_answer": Bound(0.6, "the answers have collapsed: {value:.0%} of them are the same", _LOST),
+    "max_clip_ratio": Bound(
+        0.5,
         "{value:.0%} of the episodes are cut by a limit on tokens, so they earn nothing",
         "raise rollout_len (or training.rollout.thought_tokens, training.limits.tokens), or warm up longer "
         "(training.warm_start.steps) so that the policy ends its turns",
     ),
-    "max_malformed": _Words(
+    "max_malformed": Bound(
+        0.5,
         "{value:.0%} of the episodes have a malformed turn",
-        "warm up longer (training.warm_start.steps), lower lr, or raise training.reward.malformed",
+        "warm up longer (training.warm_start.steps), or lower lr",
     ),
-    "min_scores_std": _Words(
+    "min_scores_std": Bound(
+        0.01,
         "all episodes score nearly the same: the standard deviation is {value:.3g}",
         "check reward/* in the metrics, raise training.rollout.temperature, or draw other rows (priority_sampling)",
     ),
-    "max_frac_zero_std": _Words(
+    "max_frac_zero_std": Bound(
+        0.9,
         "{value:.0%} of the prompts have rollouts with equal scores, so they teach nothing",
         "raise training.rollout.temperature or the update's group_size, or draw other rows (priority_sampling)",
     ),
 }
 
 
-def signs_of(metrics: Mapping[str, Any], bounds: Collapse) -> dict[str, float]:
+def signs_of(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Return the bounds that a step exceeds, with the metrics' values. Metrics that were not measured are skipped."""
     beyond = {}
-    for key, metric in {**SIGNS_OF_COLLAPSE, **SIGNS_OF_WASTE}.items():
-        bound, value = getattr(bounds, key), metrics.get(metric)
-        if bound is None or value is None:
-            continue
-        if value < bound if key.startswith("min_") else value > bound:
-            beyond[key] = float(value)
+    for name, metric in {**SIGNS_OF_COLLAPSE, **SIGNS_OF_WASTE}.items():
+        limit, value = BOUNDS[name].limit, metrics.get(metric)
+        if value is not None and (value < limit if name.startswith("min_") else value > limit):
+            beyond[name] = float(value)
     return beyond
 
 
@@ -89,9 +93,9 @@ class CollapseGuard(Callback):
 
     name = "collapse"
 
-    def __init__(self, bounds: Collapse, metrics: Path) -> None:
-        """Keep the bounds and the run's metrics file."""
-        self._bounds, self._log = bounds, MetricsLog(metrics)
+    def __init__(self, settings: Collapse, metrics: Path, without: Collection[str] = ()) -> None:
+        """Keep the settings and the run's metrics file; bounds `without` do not apply."""
+        self._settings, self._log, self._without = settings, MetricsLog(metrics), without
         self.recall(0)
 
     def recall(self, step: int) -> None:
@@ -113,20 +117,20 @@ class CollapseGuard(Callback):
             trainer.stop(self.reason)
 
     def _count(self, step: int, metrics: Mapping[str, Any]) -> None:
-        beyond = signs_of(metrics, self._bounds)
-        self._in_a_row = {key: self._in_a_row.get(key, 0) + 1 for key in beyond}
+        beyond = {name: value for name, value in signs_of(metrics).items() if name not in self._without}
+        self._in_a_row = {name: self._in_a_row.get(name, 0) + 1 for name in beyond}
         self.reason = ""
-        for key, count in self._in_a_row.items():
-            if count >= (self._bounds.patience if key in SIGNS_OF_COLLAPSE else self._bounds.wasted_patience):
+        for name, count in self._in_a_row.items():
+            if count >= (self._settings.patience if name in SIGNS_OF_COLLAPSE else self._settings.wasted_patience):
                 self.since = step - count + 1
-                self.reason = self._sentence(key, beyond[key], count)
+                self.reason = self._sentence(name, beyond[name], count)
                 return
 
-    def _sentence(self, key: str, value: float, steps: int) -> str:
-        words, bound = _WORDS[key], getattr(self._bounds, key)
-        end = "at least" if key.startswith("min_") else "at most"
-        shown = f"{bound:.0%}" if "%" in words.found else f"{bound:g}"
+    def _sentence(self, name: str, value: float, steps: int) -> str:
+        limit, found, remedy = BOUNDS[name]
+        end = "at least" if name.startswith("min_") else "at most"
+        shown = f"{limit:.0%}" if "%" in found else f"{limit:g}"
         return (
-            f"{words.found.format(value=value)}, {end} {shown} (training.collapse.{key}), {steps} steps in a row, "
-            f"since step {self.since}: {words.remedy}"
+            f"{found.format(value=value)}, {end} {shown} ({name}), {steps} steps in a row, since step {self.since}: "
+            f"{remedy}"
         )

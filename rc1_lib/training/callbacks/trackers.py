@@ -37,6 +37,10 @@ Open = Callable[[Mapping[str, Any]], Tracker]
 """Opens a tracker for the run with these facts (`Trainer.facts`)."""
 
 
+PROJECT = "rc1"
+"""The project or experiment to which runs belong."""
+
+
 def check_trackers(tracking: Tracking) -> None:
     """Check that the packages of the configured trackers are installed.
 
@@ -55,7 +59,7 @@ def trackers_of(tracking: Tracking, folder: Path, title: str) -> Sequence[Open]:
     """Return functions that open the configured trackers.
 
     Args:
-        tracking: names of the trackers, and of the project.
+        tracking: names of the trackers.
         folder: where they write.
         title: of the run, for people.
 
@@ -66,7 +70,7 @@ def trackers_of(tracking: Tracking, folder: Path, title: str) -> Sequence[Open]:
 
     def opens(name: Name) -> Open:
         made: Callable[..., Tracker] = import_module(_MODULE[name]).Run
-        return lambda facts: made(folder, tracking.project, title, _id(facts), _settings(facts))
+        return lambda facts: made(folder, PROJECT, title, _id(facts), _settings(facts))
 
     return [opens(name) for name in tracking.to]
 

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.config.run_config import RunConfig
+from rc1_lib.config.training import CHECKPOINTS_BETWEEN
 from rc1_lib.training import control
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
@@ -62,7 +63,7 @@ def steps_between(config: RunConfig) -> list[int]:
     """Return the steps between start and end that the evaluation plays: ends of segments, evenly spread."""
     training = config.training
     ends = (config.steps - 1) // training.segment_steps
-    count = min(training.held_out.between.checkpoints, ends)
+    count = min(CHECKPOINTS_BETWEEN, ends)
     return [training.segment_steps * round((place + 1) * (ends + 1) / (count + 1)) for place in range(count)]
 
 

@@ -26,7 +26,7 @@ from rc1_lib.training.updates.forward import (
     log_distribution,
     reference_logprobs,
 )
-from rc1_lib.training.updates.losses import Loss, clipped_surrogate, entropy_loss, kl_k3
+from rc1_lib.training.updates.losses import Loss, clipped_surrogate, kl_k3
 from rc1_lib.training.updates.metrics import episode_metrics
 from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
 
@@ -37,8 +37,7 @@ class TorchGRPO(PolicyEngine):
     def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
         config = setup.config
         self._train_adapter(base, setup)
-        update, grpo, most_tokens = config.training.update, config.training.grpo, config.training.limits.tokens
-        self._settings = GRPOSettings(update, grpo, config.clip, self.temperature, most_tokens)
+        self._settings = GRPOSettings(config.training.update, config.training.grpo, config.clip, self.temperature)
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         return grpo_update(
@@ -60,21 +59,14 @@ class GRPOSettings:
     Attributes:
         update: the section of the configuration that all engines share.
         grpo: GRPO's own section.
-        clip: how far the ratio may fall below 1 before its gradient is cut, above 0.
+        clip: how far the ratio may move from 1 before its gradient is cut, above 0.
         temperature: sampling temperature, above 0; all log-probabilities use it.
-        most_tokens: maximum number of action tokens of an episode, by which `dr_grpo` divides.
     """
 
     update: Update
     grpo: GRPO
     clip: float
     temperature: float
-    most_tokens: int
-
-    @property
-    def clip_high(self) -> float:
-        """How far the ratio may rise above 1 before its gradient is cut."""
-        return self.clip if self.grpo.clip_high is None else self.grpo.clip_high
 
 
 EPSILON = 1e-4
@@ -132,7 +124,8 @@ class GRPOObjective:
     Attributes:
         batch: all episodes.
         advantages: (B,), per episode.
-        weights: (B,), weight of each token of an episode.
+        weight: of every token, so that an average optimizer step takes the mean over its tokens (Yu et al., "DAPO"
+            (2025), section 3.3).
         ref_logprobs: (B, T), of the sampled tokens under the reference.
         settings: of the update.
         kl_coef: KL coefficient, applied at every token.
@@ -140,7 +133,7 @@ class GRPOObjective:
 
     batch: EpisodeBatch
     advantages: Tensor
-    weights: Tensor
+    weight: float
     ref_logprobs: Tensor
     settings: GRPOSettings
     kl_coef: float
@@ -152,17 +145,16 @@ class GRPOObjective:
         return self.settings.update
 
     def fields(self, tokens: ActionTokens) -> dict[str, Tensor]:
-        """Return sampled tokens and their log-probabilities, with the advantage and weight of their episodes."""
+        """Return sampled tokens and their log-probabilities, with the advantage of their episodes."""
         return {
             "actions": tokens.of(self.batch.ids),
             "old_logprobs": tokens.of(self.batch.old_logprobs),
             "ref_logprobs": tokens.of(self.ref_logprobs),
             "advantages": self.advantages[tokens.rows],
-            "weights": self.weights[tokens.rows],
         }
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """Compute clipped surrogate, KL and entropy losses of a chunk of states.
+        """Compute clipped surrogate and KL losses of a chunk of states, and measure its entropy.
 
         The KL is the k3 estimate. It is part of the loss, not of the reward.
 
@@ -171,42 +163,14 @@ class GRPOObjective:
         settings = self.settings
         log_p_nV = log_distribution(policy.logits(states_nD), settings.temperature)
         logprobs_n = log_p_nV.gather(1, field_n["actions"][:, None])[:, 0]
-        surrogate = clipped_surrogate(
-            logprobs_n, field_n["old_logprobs"], field_n["advantages"], low=settings.clip, high=settings.clip_high
-        )
-        gained = -(field_n["weights"] * surrogate.gains).sum()
-        left = (field_n["weights"] * kl_k3(logprobs_n, field_n["ref_logprobs"])).sum()
-        # With a coefficient of 0 the entropy is only measured, without a graph over the whole vocabulary.
-        with torch.set_grad_enabled(settings.update.entropy_coef > 0):
-            per_step = self.batch.action_count / settings.update.minibatches
-            bonus = entropy_loss(entropy(log_p_nV), normaliser=per_step)
-        loss = gained + self.kl_coef * left + settings.update.entropy_coef * bonus.loss
+        surrogate = clipped_surrogate(logprobs_n, field_n["old_logprobs"], field_n["advantages"], clip=settings.clip)
+        gained = -(self.weight * surrogate.gains).sum()
+        left = (self.weight * kl_k3(logprobs_n, field_n["ref_logprobs"])).sum()
+        with torch.no_grad():
+            measured = {"entropy": entropy(log_p_nV).sum()}
+        loss = gained + self.kl_coef * left
         losses = {"loss": loss.detach(), "policy_loss": gained.detach(), "kl_loss": left.detach()}
-        return Loss(loss, {**losses, **surrogate.sums, **bonus.sums})
-
-
-def token_weights(
-    tokens_B: Tensor, kind: Literal["dapo", "grpo", "dr_grpo"], *, minibatches: int, most_tokens: int
-) -> Tensor:
-    """Compute the weight (B,) of a token of every episode in an optimizer step.
-
-    `dapo`: a mean over all tokens of the step. `grpo`: a mean over each episode's tokens, then over the episodes.
-    `dr_grpo`: the sum over each episode's tokens, divided by the maximum length, then a mean over the episodes. All
-    three divide by the tokens or episodes of an average step, so a minibatch counts by its size.
-
-    Sources: Yu et al., "DAPO" (2025), section 3.3; Shao et al., "DeepSeekMath" (2024), equation 3; Liu et al.,
-    "Understanding R1-Zero-Like Training" (Dr. GRPO, 2025), section 3.2. The names are those of TRL's `loss_type`.
-
-    Args:
-        tokens_B: number of action tokens of every episode, each above 0.
-        kind: one of the three.
-        minibatches: optimizer steps that the episodes are split into.
-        most_tokens: maximum number of action tokens of an episode.
-    """
-    if kind == "dapo":
-        return torch.full_like(tokens_B, minibatches / float(tokens_B.sum()))
-    share = minibatches / len(tokens_B)
-    return share / tokens_B if kind == "grpo" else torch.full_like(tokens_B, share / most_tokens)
+        return Loss(loss, {**losses, **surrogate.sums, **measured})
 
 
 def grpo_update(
@@ -226,7 +190,7 @@ def grpo_update(
     The old log-probabilities are those of sampling; the reference's are computed here.
 
     Sources: Shao et al., "DeepSeekMath: Pushing the Limits of Mathematical Reasoning in Open Language Models" (2024),
-    section 4.1; for its variants see `group_advantages`, `token_weights` and `clipped_surrogate`.
+    section 4.1; for its variants see `group_advantages`.
 
     Args:
         policy: updated in place; without active dropout.
@@ -245,19 +209,16 @@ def grpo_update(
     Raises:
         DivergedError: if, without a gradient scaler, a gradient is not finite.
     """
-    grpo, update = settings.grpo, settings.update
+    update = settings.update
     ref_BT = reference_logprobs(
         policy, batch, micro_tokens=update.micro_tokens, temperature=settings.temperature, shards=shards
     )
     # On the CPU, where sums over groups always add in the same order.
-    compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), grpo.scale_rewards)
-    tokens_B = batch.action_mask.sum(dim=1).to(batch.scores.dtype)
+    compared = group_advantages(batch.scores.cpu(), batch.groups.cpu(), settings.grpo.scale_rewards)
     objective = GRPOObjective(
         batch=batch,
         advantages=to_device(compared.advantages, batch.scores.device),
-        weights=token_weights(
-            tokens_B, grpo.loss_type, minibatches=update.minibatches, most_tokens=settings.most_tokens
-        ),
+        weight=update.minibatches / batch.action_count,
         ref_logprobs=ref_BT,
         settings=settings,
         kl_coef=kl_coef,

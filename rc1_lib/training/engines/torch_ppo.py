@@ -117,7 +117,7 @@ class Targets:
         ref_logprobs: of the sampled tokens under the reference.
         values: of the state before each action token, under the sampling policy.
         rewards: score and KL penalty per token.
-        advantages: whitened if configured.
+        advantages: whitened.
         returns: targets of the values.
         states: (N, D), hidden states before the action tokens, row by row.
     """
@@ -159,8 +159,7 @@ def targets_of(
     advantages_BT, returns_BT = losses.generalised_advantages(
         rewards_BT, values_BT, batch.action_mask, gamma=settings.gamma, lam=settings.ppo.lam
     )
-    if settings.ppo.whiten:
-        advantages_BT = losses.whiten(advantages_BT, batch.action_mask)
+    advantages_BT = losses.whiten(advantages_BT, batch.action_mask)
     return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT, states_ND)
 
 
@@ -200,7 +199,7 @@ class PPOObjective:
         }
 
     def loss(self, policy: Policy, states_nD: Tensor, field_n: dict[str, Tensor]) -> Loss:
-        """Compute policy, entropy and value losses of a chunk of states."""
+        """Compute policy and value losses of a chunk of states, and measure its entropy."""
         settings, normaliser = self.settings, self.normaliser
         with torch.set_grad_enabled(not self.frozen):
             log_p_nV = log_distribution(policy.logits(states_nD), settings.temperature)
@@ -208,13 +207,12 @@ class PPOObjective:
             surrogate = losses.policy_loss(
                 logprobs_n, field_n["old_logprobs"], field_n["advantages"], clip=settings.clip, normaliser=normaliser
             )
-        # With a coefficient of 0 the entropy is only measured, without a graph over the whole vocabulary.
-        with torch.set_grad_enabled(not self.frozen and settings.update.entropy_coef > 0):
-            bonus = losses.entropy_loss(entropy(log_p_nV), normaliser=normaliser)
+        with torch.no_grad():
+            measured = {"entropy": entropy(log_p_nV).sum()}
         values_n, old_values_n, returns_n = self.value_head(states_nD), field_n["old_values"], field_n["returns"]
         worth = losses.value_loss(values_n, old_values_n, returns_n, clip=settings.value_clip, normaliser=normaliser)
-        loss = surrogate.loss + settings.update.entropy_coef * bonus.loss + VALUE_COEF * worth.loss
-        return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **bonus.sums, **worth.sums})
+        loss = surrogate.loss + VALUE_COEF * worth.loss
+        return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **measured, **worth.sums})
 
 
 def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> dict[str, float]:

@@ -62,7 +62,7 @@ class TrlDPO(PolicyEngine):
         super()._build(setup, group)
 
     def _create_policy(self, setup: Setup, base: PreTrainedModel) -> None:
-        config, section = setup.config, setup.config.training.trl_dpo
+        config = setup.config
         self._train_adapter(base, setup)
         self._settings: dict[str, Any] = {
             # One pair per forward pass, so that TRL's mean over passes is a mean over pairs.
@@ -71,7 +71,7 @@ class TrlDPO(PolicyEngine):
             "num_train_epochs": config.training.update.epochs,
             "max_grad_norm": config.training.update.max_grad_norm,
             "beta": config.kl_coef,
-            "loss_type": [section.loss_type],
+            "loss_type": ["sigmoid"],  # DPO's own
             "max_length": None,
         }
 

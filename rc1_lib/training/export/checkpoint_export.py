@@ -14,6 +14,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from rc1_lib.config.hub_name import name_and_commit
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
@@ -113,7 +114,7 @@ def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: 
     rows = selection.held_out[:prompts]
     report_progress(STAGE, 0, len(rows), "greedy episodes")
     keys = [str(row["id"]) for row in rows]
-    return engine.play(rows, keys, temperature=0.0, seed=run.config.training.held_out.seed, iteration=0)
+    return engine.play(rows, keys, temperature=0.0, seed=HELD_OUT_SEED, iteration=0)
 
 
 def _write(run: Run, engine: PolicyEngine, section: ModelSection, folder: Path) -> None:

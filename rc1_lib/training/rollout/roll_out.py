@@ -58,7 +58,7 @@ class Playground:
         self.form = form
         self._limits = Limits.of(training.limits)
         rollout = training.rollout
-        self._batching = Batching(rollout.rows, rollout.prefill_tokens)
+        self._batching = Batching(rollout.rows, PREFILL_TOKENS)
         self._turn_tokens, self._thought_tokens = config.rollout_len, rollout.thought_tokens
         self._settings = RewardSettings.of(config)
 
@@ -149,6 +149,9 @@ class Batching:
 
 
 STAGE = "rollout"
+
+PREFILL_TOKENS = 8192
+"""Prompt tokens of a run in one forward pass, as many as an update of the published run has."""
 
 READING_SHARE = 1 / 2
 """Replies of the environment are read when this share of the writing rows has one: reading together is cheaper."""

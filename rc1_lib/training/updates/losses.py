@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rc1_lib.config.updates import Update
-
 
 def kl_k1(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
     """Estimate KL(p, q) as log p - log q of a token sampled from p: unbiased, but can be negative.
@@ -36,8 +34,9 @@ def kl_k3(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
     return torch.expm1(log_ratio) - log_ratio
 
 
-KL_BOUND = 0.2
-"""Bound of the relative error (KL / target - 1) to which the coefficient reacts."""
+KL_GAIN, KL_BOUND = 0.1, 0.2
+"""How strongly the coefficient reacts to the relative error (KL / target - 1), and the bound of the error: those of
+Ziegler et al., see `AdaptiveKL`."""
 
 
 class FixedKL:
@@ -93,18 +92,15 @@ class AdaptiveKL(FixedKL):
         self.coef *= 1 + self.gain * error
 
 
-def kl_control(coef: float, target: float, update: Update, *, fixed: bool = False) -> FixedKL:
-    """Create the configured KL coefficient.
+def kl_control(coef: float, target: float, *, fixed: bool = False) -> FixedKL:
+    """Create the KL coefficient of a run.
 
     Args:
-        coef: initial coefficient.
+        coef: initial coefficient; 0 stays 0.
         target: target of the mean KL per action token, in nats.
-        update: whether and how to adapt it.
-        fixed: keep it constant in any case, as some engines do.
+        fixed: keep it constant, as some engines do.
     """
-    if update.adaptive_kl and not fixed and coef > 0:
-        return AdaptiveKL(coef, target=target, gain=update.kl_gain, bound=KL_BOUND)
-    return FixedKL(coef)
+    return FixedKL(coef) if fixed or coef == 0 else AdaptiveKL(coef, target=target, gain=KL_GAIN, bound=KL_BOUND)
 
 
 FAR = 0.1
@@ -137,20 +133,16 @@ class Surrogate:
     sums: dict[str, Tensor]
 
 
-def clipped_surrogate(
-    logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, low: float, high: float
-) -> Surrogate:
-    """Compute min(ratio * A, clip(ratio, 1 - low, 1 + high) * A) of every token.
+def clipped_surrogate(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, clip: float) -> Surrogate:
+    """Compute min(ratio * A, clip(ratio, 1 - clip, 1 + clip) * A) of every token.
 
-    Sources: Schulman et al., "Proximal Policy Optimization Algorithms" (2017), with equal bounds; Yu et al., "DAPO"
-    (2025), section 3.1, with separate bounds.
+    Source: Schulman et al., "Proximal Policy Optimization Algorithms" (2017).
 
     Args:
         logprobs: (N,), of action tokens under the current policy.
         old_logprobs: (N,), of the same tokens at sampling.
         advantages: (N,).
-        low: above 0.
-        high: above 0.
+        clip: above 0.
 
     Returns:
         The gains, and sums of: `ratio`, `ratio_squared`, `approxkl` (k3 estimate of the KL between the sampling and the
@@ -160,7 +152,7 @@ def clipped_surrogate(
     log_ratio = logprobs - old_logprobs
     ratio = log_ratio.exp()
     plain = ratio * advantages
-    clipped = ratio.clamp(1 - low, 1 + high) * advantages
+    clipped = ratio.clamp(1 - clip, 1 + clip) * advantages
     with torch.no_grad():
         sums = {
             "ratio": ratio.sum(),
@@ -171,11 +163,6 @@ def clipped_surrogate(
             "clipped": (clipped < plain).sum().to(plain.dtype),
         }
     return Surrogate(torch.minimum(plain, clipped), sums)
-
-
-def entropy_loss(entropies: Tensor, *, normaliser: float) -> Loss:
-    """Compute minus the sum of entropies (N,) at action tokens. The reported sum `entropy` is not negated."""
-    return Loss(-entropies.sum() / normaliser, {"entropy": entropies.detach().sum()})
 
 
 def token_rewards(scores_B: Tensor, kl_BT: Tensor, mask_BT: Tensor, kl_coef: float) -> Tensor:
@@ -263,7 +250,7 @@ def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, c
     Returns:
         The loss, with sums `policy_loss` and those of the surrogate.
     """
-    surrogate = clipped_surrogate(logprobs, old_logprobs, advantages, low=clip, high=clip)
+    surrogate = clipped_surrogate(logprobs, old_logprobs, advantages, clip=clip)
     loss = -surrogate.gains.sum() / normaliser
     return Loss(loss, {"policy_loss": loss.detach(), **surrogate.sums})
 

@@ -22,6 +22,8 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.masking import conceal, secrets
 from rc1_lib.training.rollout.decoder import RolloutError
 
+TIMEOUT_S = 120.0
+"""Seconds that the server may be silent: a turn of a large model on a busy GPU takes a fraction."""
 RETRIES = 2
 """How often a failing request is sent again."""
 _LONGEST_QUOTE = 300
@@ -104,7 +106,7 @@ def access_of(settings: VLLM) -> Access:
         raise ConfigError(f"{VLLM_KEY}: found blanks or characters that cannot be sent in a header, expected printable "
                           f"ASCII")  # fmt: skip
     host = read_address(settings.base_url).netloc
-    return Access(settings.base_url.strip().rstrip("/"), host, settings.timeout_s, RETRIES, key)
+    return Access(settings.base_url.strip().rstrip("/"), host, TIMEOUT_S, RETRIES, key)
 
 
 @asynccontextmanager
@@ -254,7 +256,7 @@ class VLLMServer:
                 return await self._client.get(path, cast_to=httpx2.Response)
             return await self._client.post(path, cast_to=httpx2.Response, body=body)
         except openai.APITimeoutError:
-            why = f"no answer within {self._access.timeout_s:g} s (training.vllm.timeout_s)"
+            why = f"no answer within {self._access.timeout_s:g} s"
         except openai.APIConnectionError as error:
             why = f"{type(error.__cause__ or error).__name__}: {error.__cause__ or error}"
         except openai.APIStatusError as error:

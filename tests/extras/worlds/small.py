@@ -43,7 +43,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 BUCKETS = ("easy", "hard", "medium")
 PRICES = (
-    "training.reward.success=0.7", "training.reward.malformed=0.1", "training.reward.turn=0.04",
+    "training.reward.success=0.7", "training.reward.turn=0.04",
     "difficulty_beta=0.05", "overclar.alpha=0.25", "overclar.cap=3", "training.held_out.share=0.3",
 )  # fmt: skip
 REWARDS = {"pool-gsm8k-2": 0.7 * 0.95 - 0.04, "pool-gsm8k-1": 0.7 * 1.05 - 2 * 0.04, "pool-hotpotqa-1": 0.0}
@@ -64,7 +64,7 @@ def record(run: Run, rows: str) -> None:
     pool.parent.mkdir(parents=True, exist_ok=True)
     pool.write_text(rows)
     buckets = pl.Series("bucket", BUCKETS[: len(rows.splitlines())])
-    metrics = measure(read_rows(pool), config.difficulty).with_columns(buckets)
+    metrics = measure(read_rows(pool)).with_columns(buckets)
     for one, content in ((METRICS, metrics.write_ndjson().encode()), (BALANCED, rows.encode())):
         manifest = {"kind": one.name, "inputs": one.inputs(run)}
         with recorded_write(run.workspace, one.where(run), manifest) as stream:

@@ -41,7 +41,7 @@ def ask() -> Callable[..., Ask]:
             system=f"You grade. Reply with one JSON object. The dialogue stands in <dialogue-{NONCE}>.",
             user=f"<dialogue-{NONCE}>\n{json.dumps(MESSAGES)}\n</dialogue-{NONCE}>",
             schema=SCHEMA,
-            sampling=JudgeSampling(temperature=0.7, top_p=0.9, max_tokens=max_tokens),
+            sampling=JudgeSampling(temperature=0.7, max_tokens=max_tokens),
             attempt_id=attempt_id,
             idempotency_key=idempotency_key,
             messages=MESSAGES,

@@ -140,13 +140,13 @@ def test_a_null_parameter_is_not_sent_and_parameters_can_be_renamed(
     call(
         settings("openai", base_url=script.url("openai"), names=names, channel="tool"), ask("a-1", "k-1", max_tokens=99)
     )
-    bare = replace(ask(), sampling=JudgeSampling(temperature=None, top_p=None, max_tokens=None))
+    bare = replace(ask(), sampling=JudgeSampling(temperature=None, max_tokens=None))
     call(settings("openai", base_url=script.url("openai")), bare)
     script.says(200, {"candidates": [{"content": {"parts": [{"functionCall": {"args": {"a": 1}}}]}}]})
     gemini = settings("gemini", base_url=script.url("gemini"), names={"system": "user"}, channel="tool")
     assert json.loads(call(gemini, bare).text) == {"a": 1}
     renamed, without_parameters, gemini_body = script.bodies
-    assert (renamed["max_output"], renamed["nucleus"], renamed["temperature"]) == (99, 0.9, 0.7)
+    assert (renamed["max_output"], renamed["nucleus"], renamed["temperature"]) == (99, 1.0, 0.7)
     assert not {"max_tokens", "top_p", "response_format"} & set(renamed)
     assert [message["role"] for message in renamed["messages"]] == ["user"]
     assert renamed["messages"][0]["content"].startswith("You grade.")
@@ -188,7 +188,7 @@ def test_openai_request_has_sampling_schema_and_ids(ask: Make, settings: Make, c
     call(settings("openai", base_url=script.url("openai"), model="judge-large"), ask("a-1", "k-1", max_tokens=99))
     call(settings("openai", base_url=script.url("openai"), channel="text"), ask())
     first, second = script.bodies
-    assert (first["model"], first["temperature"], first["top_p"], first["max_tokens"]) == ("judge-large", 0.7, 0.9, 99)
+    assert (first["model"], first["temperature"], first["top_p"], first["max_tokens"]) == ("judge-large", 0.7, 1.0, 99)
     assert [message["role"] for message in first["messages"]] == ["system", "user"]
     assert first["response_format"]["json_schema"]["strict"] is True
     assert first["response_format"]["json_schema"]["schema"]["required"] == ["reason", *DIMENSIONS]

@@ -1,4 +1,4 @@
-"""Group-relative advantages and token weights against numbers computed by hand."""
+"""Group-relative advantages against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 import torch
 
-from rc1_lib.training.engines.torch_grpo import group_advantages, token_weights
+from rc1_lib.training.engines.torch_grpo import group_advantages
 
 DOUBLE = torch.float64
 SCORES = torch.tensor([1.0, 3.0, 4.0, 4.0, 2.0, 5.0], dtype=DOUBLE)
@@ -36,17 +36,3 @@ def test_equal_scores_and_single_rollouts_have_no_advantage_and_are_counted() ->
     found = group_advantages(scores, torch.tensor([0, 0, 0, 1, 2, 2]), "group")
     assert found.advantages[:4].abs().max() < 1e-3
     assert found.flat == pytest.approx(2 / 3)
-
-
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        # Episodes of 2, 4 and 6 tokens in two minibatches: each has 6 tokens, or 1.5 episodes, on average.
-        ("dapo", [1 / 6, 1 / 6, 1 / 6]),
-        ("grpo", [1 / 2 / 1.5, 1 / 4 / 1.5, 1 / 6 / 1.5]),
-        ("dr_grpo", [1 / 10 / 1.5] * 3),
-    ],
-)
-def test_token_weight_depends_on_the_loss_type(kind: Literal["dapo", "grpo", "dr_grpo"], expected: list[float]) -> None:
-    weights = token_weights(torch.tensor([2.0, 4.0, 6.0], dtype=DOUBLE), kind, minibatches=2, most_tokens=10)
-    torch.testing.assert_close(weights, torch.tensor(expected, dtype=DOUBLE))

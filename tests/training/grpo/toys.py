@@ -12,11 +12,11 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 from tests.training.ppo.toys import parted, random_episodes, update_section
 
 
-def settings(*, clip: float = 0.2, temperature: float = 1.0, most_tokens: int = 20, **changes: Any) -> GRPOSettings:
+def settings(*, clip: float = 0.2, temperature: float = 1.0, **changes: Any) -> GRPOSettings:
     """Plain settings with `changes` of the sections; no update ends early."""
     shared, own = parted(changes, GRPO.model_fields)
-    grpo = GRPO.model_validate({"scale_rewards": "group", "loss_type": "dapo", "clip_high": None} | own)
-    return GRPOSettings(update_section(**shared), grpo, clip, temperature, most_tokens)
+    grpo = GRPO.model_validate({"scale_rewards": "group"} | own)
+    return GRPOSettings(update_section(**shared), grpo, clip, temperature)
 
 
 def rollouts(groups: Sequence[int], *, seed: int = 0) -> tuple[list[Trajectory], list[float]]:

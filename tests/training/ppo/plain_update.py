@@ -47,11 +47,10 @@ def advantages_and_returns(
         values.append(v)
         advantages.append(row)
         returns.append([a + u for a, u in zip(row, v, strict=True)])
-    if settings.ppo.whiten:
-        every = [a for row in advantages for a in row]
-        mean = sum(every) / len(every)
-        variance = sum((a - mean) ** 2 for a in every) / len(every)
-        advantages = [[(a - mean) / math.sqrt(variance + 1e-8) for a in row] for row in advantages]
+    every = [a for row in advantages for a in row]
+    mean = sum(every) / len(every)
+    variance = sum((a - mean) ** 2 for a in every) / len(every)
+    advantages = [[(a - mean) / math.sqrt(variance + 1e-8) for a in row] for row in advantages]
     return values, advantages, returns
 
 
@@ -86,7 +85,6 @@ def plain_update(
                     kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
                     miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
                     loss = loss - gain + 0.5 * miss
-                    loss = loss + settings.update.entropy_coef * (p * p.log()).sum()
             loss = loss / tokens_per_step
             optimizer.zero_grad()
             loss.backward()

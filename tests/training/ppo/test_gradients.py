@@ -16,7 +16,7 @@ def objective_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOObjective:
     """Use targets of another policy, so that values are clipped too."""
     episodes, scores = random_episodes(5, seed=3)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
-    chosen = settings(entropy_coef=0.1, temperature=1.3, value_clip=0.1)
+    chosen = settings(temperature=1.3, value_clip=0.1)
     targets = targets_of(ToyPolicy(seed=8), batch, chosen, 0.1)
     return PPOObjective(policy.value_head, batch, targets, chosen, normaliser=20.0, frozen=frozen)
 

@@ -38,7 +38,7 @@ def learn(batch: EpisodeBatch, micro_tokens: int) -> tuple[dict[str, float], tor
         policy,
         batch,
         torch.optim.SGD([p for p in policy.parameters() if p.requires_grad], lr=0.1),
-        settings(minibatches=2, micro_tokens=micro_tokens, entropy_coef=0.01),
+        settings(minibatches=2, micro_tokens=micro_tokens),
         kl_coef=0.05,
         iteration=0,
         generator=torch.Generator().manual_seed(0),

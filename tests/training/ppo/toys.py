@@ -62,10 +62,7 @@ def update_section(**changes: Any) -> Update:
         minibatches=1,
         micro_tokens=64,
         max_grad_norm=1.0,
-        entropy_coef=0.0,
         kl_stop=1.0,
-        adaptive_kl=False,
-        kl_gain=0.1,
         group_size=3,
     )
     section = Update.model_validate(plain | changes)
@@ -82,7 +79,7 @@ def settings(
 ) -> PPOSettings:
     """Plain settings with `changes` of the sections; no update ends early, and value_epochs is 0."""
     shared, own = parted(changes, PPO.model_fields)
-    plain = dict(lam=0.9, value_lr=0.01, value_warm_up=0, value_epochs=0, whiten=True)
+    plain = dict(lam=0.9, value_lr=0.01, value_warm_up=0, value_epochs=0)
     ppo = PPO.model_validate(plain | own)
     return PPOSettings(update_section(**shared), ppo, clip, temperature, gamma, value_clip)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+import rc1_lib.training.vllm.server as server_module
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import configured_facts
@@ -128,8 +129,11 @@ def test_transient_server_failures_are_retried_without_changing_the_samples(
     engine.close()
 
 
-def test_server_that_does_not_answer_times_out(asking: Callable[..., Run], double: VLLMDouble) -> None:
-    run = asking("training.vllm.timeout_s=0.2")
+def test_server_that_does_not_answer_times_out(
+    asking: Callable[..., Run], double: VLLMDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "TIMEOUT_S", 0.2)
+    run = asking()
 
     def change(path: str, body: dict[str, Any], answer: Answer) -> Answer:
         if path == "load_lora_adapter":
@@ -137,7 +141,7 @@ def test_server_that_does_not_answer_times_out(asking: Callable[..., Run], doubl
         return answer
 
     double.change = change
-    with pytest.raises(VLLMError, match=r" 3 .*/load_lora_adapter\b.* 0\.2 s \(training\.vllm\.timeout_s\)"):
+    with pytest.raises(VLLMError, match=r" 3 .*/load_lora_adapter\b.* 0\.2 s"):
         played(engine_of(run), run)
 
 
