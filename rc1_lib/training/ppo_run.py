@@ -173,6 +173,20 @@ def prepare(run: Run) -> Prepared:
     processes_of(run.config.training)
     judge = EpisodeJudge(run) if run.config.training.pays_judge else None
     _check_templates(run)
+    form, shape = usable_base(run)
+    selection = select_rows(run, form)
+    if warm_start_due(run):
+        _check_room(run, shape)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+
+
+def usable_base(run: Run) -> tuple[ChatFormat, PretrainedConfig]:
+    """Return the base's chat format and its own configuration; its weights are not read.
+
+    Raises:
+        RC1Error: if it cannot be read or trained with this configuration, or its chat template would not render what is
+            learned.
+    """
     with vouched_base(run) as base:
         section = model_section(run.config, base)
         tokenizer = load_tokenizer(section)
@@ -181,10 +195,7 @@ def prepare(run: Run) -> Prepared:
     check_usable(run.config, shape)
     form = format_of(tokenizer, run.config.training)
     check_chat_contract(form, run.config, ends)
-    selection = select_rows(run, form)
-    if warm_start_due(run):
-        _check_room(run, shape)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+    return form, shape
 
 
 def _check_room(run: Run, shape: PretrainedConfig) -> None:
