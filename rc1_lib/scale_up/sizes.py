@@ -84,6 +84,7 @@ def rows_artifact(whole: Run, size: int) -> Artifact:
         _KIND, lambda run: run.config.pool.path,
         lambda run: {"size": run.config.pool.n, "datasets": dict(run.config.datasets), "seed": run.config.pool.seed},
         "rc1_lib.scale_up.sizes.write_rows", "rc1 scale-up", (Input("pool", lambda _: POOL.sha256(whole)),),
+        code="ticket",
     )  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def test_changed_code_or_prompt_form_repeats_the_warm_start(
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
     again = record_inode(made)
     assert again != before
-    monkeypatch.setattr(derived, "code_sha256", lambda: "other code")
+    monkeypatch.setattr(derived, "code_sha256", lambda *_: "other code")
     reference(tiny_run(made.workspace.root, *FEW, "training.describe_tools=true"), inputs)
     assert record_inode(made) != again
 
