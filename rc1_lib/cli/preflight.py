@@ -213,11 +213,13 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
 
     The settings are those that the workspace has recorded, with this command's flags on top.
     """
+    from rc1_lib.preflight.ticket import other_code
     from rc1_lib.preflight.ticket import verify_ticket as verified
 
     run = session.open({"pool.seed": seed}, remembered=True)
     ticket = verified(run)
     _print_ticket(session, ticket)
+    session.show(*filter(None, [other_code(ticket)]))
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
     ending = warned(session, run, Ending("pass", words, following=to_training(session)))
     return end(session, ending, {"valid": True, "ticket": ticket})

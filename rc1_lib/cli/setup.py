@@ -135,24 +135,34 @@ def serve(
 
 
 def verify_config(session: Session) -> int:
-    """Check that the configuration is complete and allowed to train, and print the effective one.
+    """Check that the configuration is complete and can be trained, and print the effective one.
 
     For a small local configuration (--config configs/train_local.yaml), also check that its engine can learn from its
     rows.
     """
     from rc1_lib.config.file import dump_config
+    from rc1_lib.config.hub_name import reads_like_folder
     from rc1_lib.gates.gate_list import check_waivers
     from rc1_lib.gates.training_config import order_of_pay
-    from rc1_lib.judge.budget import check_evaluation_calls
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
+    from rc1_lib.preflight.preconditions import (
+        check_base,
+        check_can_calibrate,
+        check_settings,
+        check_waiver_reasons,
+    )
 
     if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)
     run = session.open()
     check_waivers(run)
     check_provider(run.config.judge.provider)
-    check_evaluation_calls(run.config, seeds=1)
+    check_settings(run)
+    check_waiver_reasons(run)
+    check_can_calibrate(run)
+    if not reads_like_folder(run.config.base_model):  # a folder may be made later
+        check_base(run)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
     session.show(f"what training pays: {order_of_pay(run.config)}")

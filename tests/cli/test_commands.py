@@ -92,6 +92,11 @@ def test_config_verify_fails_for_settings_that_may_not_train(rc1: Rc1, tmp_path:
     live = ("--set", "judge.provider=gemini", "--set", "judge.model=gemini-x", "--set", "judge.budget.max_calls=100")
     few = rc1("config", "verify", "--workspace", tmp_path, *live)
     assert few.code == 2 and "judge.budget.max_calls is 100, but the evaluation" in few.err
+    for setting in (
+        "training.held_out.prompts=599", "gates.reward_hacking.prompts=1", "base_model=Qwen/Qwen3-4B-Thinking-2507",
+    ):  # fmt: skip
+        never = rc1("config", "verify", "--workspace", tmp_path, "--set", setting)
+        assert never.code == 2 and setting.partition("=")[0] in never.err
 
 
 def test_rc1_without_a_command_shows_the_first_commands(rc1: Rc1) -> None:

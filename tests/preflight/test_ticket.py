@@ -16,7 +16,7 @@ from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.round_report import PASSED, write_round
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket import TICKET, issue_ticket, other_code, revoke_ticket, verify_ticket
 from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
@@ -44,19 +44,19 @@ def test_two_passed_rounds_earn_a_valid_ticket(passed: Run) -> None:
     assert set(ticket["waived"]) == {"git", "anti_simulation", "judge_agreement"}
 
 
-def test_ticket_of_an_installed_package_is_invalid_for_another_version(
+def test_ticket_of_another_package_is_valid_as_long_as_the_code_that_it_vouches_for_is_the_same(
     passed: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then, other = (PackageState(version, "ab" * 32, ()) for version in ("1.0", "1.1"))
-    monkeypatch.setattr(ticket_module, "INSTALLED", True)
     monkeypatch.setattr(ticket_module, "read_code", lambda: then)
-    monkeypatch.setattr(ticket_module, "read_package", lambda: then)
     ticket = issue_ticket(passed)
     assert (ticket["commit"], ticket["package"]) == (None, {"version": "1.0", "sha256": "ab" * 32})
-    assert verify_ticket(passed) == ticket
-    monkeypatch.setattr(ticket_module, "read_package", lambda: other)
-    change = f"the installed package has changed: the ticket has 1.0 (SHA-256 {'ab' * 6}), this is 1.1 (SHA-256"
-    assert change in error_of(passed)
+    assert verify_ticket(passed) == ticket and other_code(ticket) == ""
+    monkeypatch.setattr(ticket_module, "read_code", lambda: other)
+    change = f"by package 1.0 (SHA-256 {'ab' * 6}), this is package 1.1 (SHA-256"
+    assert verify_ticket(passed) == ticket and change in other_code(ticket)
+    monkeypatch.setattr(ticket_module, "code_sha256", lambda *_: "0" * 64)
+    assert f"the code has changed since it was issued ({change}" in error_of(passed)
 
 
 @pytest.mark.parametrize("name", BOUND)
@@ -126,7 +126,7 @@ def test_changed_judge_instructions_invalidate_the_ticket(ticketed: Run) -> None
 
 
 def test_other_code_invalidates_the_ticket(ticketed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticket_module, "code_sha256", lambda: "0" * 64)
+    monkeypatch.setattr(ticket_module, "code_sha256", lambda *_: "0" * 64)
     assert "the code has changed" in error_of(ticketed)
 
 

@@ -309,7 +309,7 @@ def test_changed_code_or_seed_makes_another_run(tiny: Tiny, whole: Path, monkeyp
     run = copied(whole, tiny)
     with pytest.raises(AnotherRunError, match=r"[:,] seed\b"):
         resumable(prepare(run), run.config.seeds[1], "checkpoints/rc1/step_00004")
-    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
+    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda *_: "other")
     with pytest.raises(AnotherRunError, match=r": code \("):
         go(run, 4)
 
