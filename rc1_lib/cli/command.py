@@ -180,7 +180,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Inside the block SIGTERM still ends the process at once, but first prints how to continue."""
+    """Inside the block SIGTERM still ends the process, but first prints how to continue."""
     if threading.current_thread() is not threading.main_thread():  # only that one may handle signals
         yield
         return
@@ -191,6 +191,7 @@ def _stopping() -> Iterator[None]:
             os.write(2, _STOPPED.encode())
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
+        os._exit(128 + number)  # the first process of a container does not end by a signal that it sends itself
 
     before = signal.signal(signal.SIGTERM, stop)
     try:

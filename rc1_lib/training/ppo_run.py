@@ -322,6 +322,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         config.steps,
         seed,
         facts | {"process": process_values() | {"threads": config.training.threads}},
+        config.training.checkpoints.grace_s,
     )
     begin = 0 if state is None else state.step
     if not _has_ended(early, state):
