@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rc1_lib.config.values import MetricName, Positive, Section
+from rc1_lib.config.values import MetricName, NotNegative, Positive, Section
 
 
 class Checkpoints(Section):
