@@ -10,7 +10,6 @@ from rc1_lib import __version__
 from rc1_lib.cli import (
     answers,
     checkpoints,
-    dev,
     judge,
     labels,
     plan,
@@ -152,7 +151,3 @@ command(_scorecache, "stat", scorecache.stat, "rc1 scorecache stat")
 command(_scorecache, "invalidate", scorecache.invalidate, "rc1 scorecache invalidate --spec v1")
 command(_scorecache, "replay-bad", scorecache.replay_bad, "rc1 scorecache replay-bad")
 app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
-
-_dev = typer.Typer(no_args_is_help=True, help="For development: the page of all configuration keys.")
-command(_dev, "reference", dev.reference, "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
-app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")
