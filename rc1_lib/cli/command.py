@@ -95,6 +95,7 @@ def run_command(
     writes: bool = True,
     anywhere: bool = False,
     trains: bool = False,
+    also: str = "",
 ) -> int:
     """Run a command and return its exit code.
 
@@ -105,6 +106,7 @@ def run_command(
         writes: whether it may write; its output is then logged, and a fault leaves a report and a failure package.
         anywhere: whether it works without a workspace; it then writes no log.
         trains: whether it needs the extra `train`.
+        also: a second log of its output, below the workspace.
     """
     if anywhere and options.workspace is None and not is_workspace(Path.cwd()):
         options, writes = replace(options, workspace=Path.cwd()), False
@@ -120,7 +122,7 @@ def run_command(
             _check_path(name, value, root_of(options))
         if root_of(options).is_file():
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
-        with logbook(root_of(options)) if writes else nullcontext() as log:
+        with logbook(root_of(options), also) if writes else nullcontext() as log:
             session = Session(options, sys.stdout)
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)
