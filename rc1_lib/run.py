@@ -17,7 +17,7 @@ from rc1_lib.config.recorded_opening import check_recorded, head, opening_of
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import secrets
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, default_root, sha256_json, write_text
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, default_root, sha256_json, write_checksum, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
@@ -101,6 +101,7 @@ class Run:
         """Write the effective configuration into the workspace and return its path."""
         path = self.workspace.path(EFFECTIVE)
         write_text(path, self.effective_config())
+        write_checksum(self.workspace, EFFECTIVE)
         return path
 
     def effective_config(self) -> str:

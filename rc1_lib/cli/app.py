@@ -111,7 +111,8 @@ for _panel, _commands in {
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
     for _name, _function, _example in _commands:
-        command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS)
+        also = "logs/train.log" if _name == "train" else ""
+        command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS, also=also)
 command(
     app, "init", setup.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
     anywhere=True,

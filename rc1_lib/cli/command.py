@@ -96,6 +96,7 @@ def run_command(
     anywhere: bool = False,
     anywhere_with: str = "",
     trains: bool = False,
+    also: str = "",
 ) -> int:
     """Run a command and return its exit code.
 
@@ -107,6 +108,7 @@ def run_command(
         anywhere: whether it works without a workspace; it then writes no log.
         anywhere_with: the option of its own with which it does.
         trains: whether it needs the extra `train`.
+        also: a second log of its output, below the workspace.
     """
     anywhere = anywhere or values.get(anywhere_with) is not None
     if anywhere and options.workspace is None and not is_workspace(Path.cwd()):
@@ -123,7 +125,7 @@ def run_command(
             _check_path(name, value, root_of(options))
         if root_of(options).is_file():
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
-        with logbook(root_of(options)) if writes else nullcontext() as log:
+        with logbook(root_of(options), also) if writes else nullcontext() as log:
             session = Session(options, sys.stdout)
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)

@@ -30,7 +30,7 @@ from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.git import code_named, read_code
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_free_keys
-from rc1_lib.workspace.artifacts import now, read_json, sha256_json, write_json
+from rc1_lib.workspace.artifacts import now, read_json, sha256_json, write_checksum, write_json
 from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
 
 TICKET = "reports/preflight/ticket.json"
@@ -132,8 +132,13 @@ def issue_ticket(run: Run, judged: Mapping[int, Mapping[str, Any]] | None = None
         "thresholds_changed": departures(run.config, published_config()),
     }
     ticket = {**body, "ticket_sha256": sha256_json(body), "envelope": envelope_of(run, body), "revoked": None}
-    write_json(run.workspace.path(TICKET), ticket)
+    _write(run, ticket)
     return ticket
+
+
+def _write(run: Run, ticket: Mapping[str, Any]) -> None:
+    write_json(run.workspace.path(TICKET), ticket)
+    write_checksum(run.workspace, TICKET)
 
 
 def _faults(
@@ -413,6 +418,6 @@ def revoke_ticket(run: Run, reason: str) -> bool:
     if ticket["revoked"] is None:
         # Without its digest the ticket stays invalid even if somebody removes the note.
         revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
-        write_json(run.workspace.path(TICKET), revoked)
+        _write(run, revoked)
     revoke_for_good(run, _digest(ticket), reason)
     return True

@@ -24,6 +24,7 @@ from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_report import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import BUCKETS, PASSING, GateResult, Status
+from rc1_lib.release.completeness import completeness
 from rc1_lib.run import Run
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.run_paths import paths_of
@@ -269,6 +270,8 @@ def _training(run: Run, training: _Body) -> _Section:
     rows = [(str(seed), *rest) for seed, *rest in runs]
     section.tables.append(Rows("Checkpoints", ("seed", "checkpoint", "SHA-256 of its manifest"), rows))
     section.tables.append(Rows("Where the time went", ("stage", "seconds"), seconds))
+    with in_form(run.workspace.path(TRAINING_REPORT)):
+        section.tables.append(completeness(run, training))
     from rc1_lib.forecast.learnability import START_REPORT  # here, because it needs torch
 
     if (found := _read(run, START_REPORT)) is not None:

@@ -48,6 +48,15 @@ def test_text_of_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[
         assert not [mark for mark in "\x1b\x9b\r\x07\u202e" if mark in text]
 
 
+def test_output_of_a_training_is_in_its_log_too(tmp_path: Path) -> None:
+    assert call("train", "--workspace", str(tmp_path)) == 2
+    (own,) = tmp_path.glob("logs/ops_*.log")
+    log = (tmp_path / "logs/train.log").read_text()
+    assert log == own.read_text() and "there is no ticket" in log
+    call("ticket", "show", "--workspace", str(tmp_path))
+    assert (tmp_path / "logs/train.log").read_text() == log
+
+
 @pytest.mark.parametrize("encoding", ["gbk", "ascii"])
 def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]

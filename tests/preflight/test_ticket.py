@@ -20,7 +20,7 @@ from rc1_lib.preflight.ticket import TICKET, issue_ticket, other_code, revoke_ti
 from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, has_checksum, read_json, write_json
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
 
@@ -57,6 +57,17 @@ def test_ticket_of_another_package_is_valid_as_long_as_the_code_that_it_vouches_
     assert verify_ticket(passed) == ticket and change in other_code(ticket)
     monkeypatch.setattr(ticket_module, "code_sha256", lambda *_: "0" * 64)
     assert f"the code has changed since it was issued ({change}" in error_of(passed)
+
+
+def test_reports_have_checksums_and_round_1_the_keys_of_the_original(ticketed: Run) -> None:
+    place = ticketed.workspace
+    assert revoke_ticket(ticketed, "a reason")
+    assert all(has_checksum(place, name) for name in (*PASSED.values(), TICKET))
+    report = read_json(place.path(PASSED[1]))
+    files = report["files"]
+    assert report["ts"] == report["time"] and files["ppo_cfg"] == files["config"]["path"]
+    for name, ours in (("shadow_eval", "shadow"), ("seed_pool", "pool"), ("seed_pool_balanced", "balanced")):
+        assert (files[name], files[f"{name}_sha"]) == (files[ours]["path"], files[ours]["sha256"])
 
 
 @pytest.mark.parametrize("name", BOUND)

@@ -17,9 +17,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import Precision
 from rc1_lib.training.export import checkpoint_export as export_module
 from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
+from rc1_lib.training.export.final_model import write_final_model
 from rc1_lib.training.export.parity import parity
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -113,6 +115,25 @@ def test_merged_model_that_differs_from_the_policy_is_not_written(
         export_checkpoint(run, checkpoint, target, 4)
     assert error.value.found["adapter"].passed and not error.value.found["merged"].passed
     assert os.listdir(target.parent) == []
+
+
+def test_final_model_is_the_newest_export_and_replaces_no_other_folder(after_two_steps: Trained) -> None:
+    run, checkpoint = after_two_steps("torch_ppo")
+    write_final_model(run, checkpoint)
+    target = run.workspace.path("final_model")
+    assert not target.with_name(".final_model.new").exists()
+    listed = run.workspace.checksum_path("final_model").read_text().splitlines()
+    assert f"{sha256_file(target / 'merged/model.safetensors')}  final_model/merged/model.safetensors" in listed
+    first, manifest = target.stat().st_ino, json.loads((target / "export.json").read_text())
+    write_final_model(run, checkpoint)
+    assert target.stat().st_ino == first
+    manifest["checkpoint"]["sha256"] = "0" * 64
+    (target / "export.json").write_text(json.dumps(manifest))
+    write_final_model(run, checkpoint)
+    assert json.loads((target / "export.json").read_text())["checkpoint"]["sha256"] == fingerprint(checkpoint)
+    (target / "export.json").unlink()
+    with pytest.raises(RC1Error, match=r"final_model: is not an export .*move it away"):
+        write_final_model(run, checkpoint)
 
 
 def test_export_rejects_an_existing_folder_and_another_runs_checkpoint(after_two_steps: Trained) -> None:
