@@ -33,7 +33,7 @@ from rc1_lib.difficulty.buckets import CLARIFICATION_HARD_TURNS, CLUE_OVERLAP, R
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.difficulty import difficulty_gate
-from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
+from rc1_lib.gates.duplicates import PERMUTATIONS, SHINGLE, SIMILARITY, exact_duplicates, near_duplicates
 from rc1_lib.gates.length import length_gate
 from rc1_lib.gates.mix import mix_gate
 from rc1_lib.pool.seed import build_seed
@@ -153,28 +153,28 @@ def plain_mix(of: Sequence[str], tasks: Sequence[str]) -> dict[str, float]:
     return {**shares, "rows of other tasks": sum(counts[task] for task in counts if task not in tasks)}
 
 
-def by_rensa(texts: list[str], limits: DuplicatesGate) -> set[int]:
+def by_rensa(texts: list[str]) -> set[int]:
     """Find rows that rensa's index calls similar to an earlier one."""
-    index = RMinHashLSH(limits.similarity, limits.permutations, limits.permutations // 4)
+    index = RMinHashLSH(SIMILARITY, PERMUTATIONS, PERMUTATIONS // 4)
     found = set()
     for row, text in enumerate(texts):
-        sketch = RMinHash(limits.permutations, 42)
-        sketch.update([" ".join(gram) for gram in grams(text, limits.shingle)])
+        sketch = RMinHash(PERMUTATIONS, 42)
+        sketch.update([" ".join(gram) for gram in grams(text, SHINGLE)])
         if index.query(sketch):
             found.add(row)
         index.insert(row, sketch)
     return found
 
 
-def by_datasketch(texts: list[str], limits: DuplicatesGate) -> set[int]:
+def by_datasketch(texts: list[str]) -> set[int]:
     """Find rows that datasketch's index calls similar to an earlier one."""
     from datasketch import MinHash, MinHashLSH
 
-    index = MinHashLSH(threshold=limits.similarity, num_perm=limits.permutations)
+    index = MinHashLSH(threshold=SIMILARITY, num_perm=PERMUTATIONS)
     found = set()
     for row, text in enumerate(texts):
-        sketch = MinHash(num_perm=limits.permutations)
-        sketch.update_batch([" ".join(gram).encode() for gram in grams(text, limits.shingle)])
+        sketch = MinHash(num_perm=PERMUTATIONS)
+        sketch.update_batch([" ".join(gram).encode() for gram in grams(text, SHINGLE)])
         if index.query(sketch):
             found.add(row)
         index.insert(row, sketch)
@@ -192,7 +192,7 @@ def by_overlapy(texts: list[str], held: list[str], n: int) -> set[int]:
 
 def ours_duplicates(texts: pl.Series, limits: DuplicatesGate) -> set[int]:
     """Find rows that the gate calls duplicates."""
-    return {*exact_duplicates(texts)["row"], *near_duplicates(texts, limits)["row"]}
+    return {*exact_duplicates(texts)["row"], *near_duplicates(texts, limits.numbers)["row"]}
 
 
 def ours_contained(texts: pl.Series, held: pl.Series, n: int) -> dict[tuple[int, int], float]:
@@ -233,10 +233,10 @@ def jobs(evidence: Evidence) -> Iterator[Job]:
     yield "length", "RC1", lengths
     yield "length", "plain Python", lambda: plain_lengths(spoken)
     yield "duplicates", "RC1", lambda: ours_duplicates(dialogues, limits)
-    yield "duplicates", "plain Python", lambda: plain_duplicates(said, limits.shingle, limits.similarity)
-    yield "duplicates", "rensa", lambda: by_rensa(said, limits)
+    yield "duplicates", "plain Python", lambda: plain_duplicates(said, SHINGLE, SIMILARITY)
+    yield "duplicates", "rensa", lambda: by_rensa(said)
     if importlib.util.find_spec("datasketch"):
-        yield "duplicates", "datasketch", lambda: by_datasketch(said, limits)
+        yield "duplicates", "datasketch", lambda: by_datasketch(said)
     yield "containment", "RC1", lambda: ours_contained(everything, held, n)
     yield "containment", "plain Python", lambda: plain_containment(spoken, asked, n)
     if importlib.util.find_spec("overlapy"):

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_simulated_judges.py [EMBEDDED [PUBLIC]]
 
-The judges are those of `tests/calibration/simulated_judge.py`. Each grades 600 rows, the shadow set, its takes and the
+The judges are those of `benchmarks/simulated_judge.py`. Each grades 600 rows, the shadow set, its takes and the
 attack's dialogues. Every stage of `rc1 calibrate` is evaluated, even after a failed one: with the published settings,
 with a weaker pull to the old weights, and with the penalty of profile `local` for a needless question. The data are
 those of the given workspaces, which are only read; by default, 3,000 embedded rows and 600 of the public files next
@@ -26,6 +26,7 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from lacking import not_run
+from simulated_judge import Simulated
 
 from rc1_lib.calibration.judged_rows import judge_rows
 from rc1_lib.calibration.overclar_ablation import overclar_ablation
@@ -42,7 +43,6 @@ from rc1_lib.reward.rank_agreement import spearman, top_overlap
 from rc1_lib.reward.terms import add_old_score
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.calibration.simulated_judge import Simulated
 
 PUBLIC = PROJECT_ROOT.parent / "shared" / "data"
 SETTINGS = {

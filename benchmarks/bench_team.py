@@ -27,6 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import torch
 import yaml
 from lacking import not_run
 
@@ -35,12 +36,23 @@ from deployments.serve import POOL
 from deployments.server import api_of, free_port, healthy, settings
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, now, write_json
-from tests.kills.worlds import OVERRIDES, write_small_base
+from tests.conftest import SMALL
+from tests.ticketed import TINY
+from tests.training.tiny_world import pool_rows, write_base
 
 RESULT = Path(__file__).parent / "results/team.json"
 COMPOSE = PROJECT_ROOT / "deployments/containers/compose.yaml"
 LIMIT_S = 900.0
 SEEDS = (20250820, 20250821, 20250822)
+LENIENT = tuple(
+    f"gates.evaluation.{key}"
+    for key in (
+        "min_needed_up_pp=-100", "min_hard_up_pp=-100", "min_overclar_down_pct=-100000", "max_turns_up=100",
+        "min_asking_up_pp=-200", "max_truth_down_pp=100",
+    )
+)  # fmt: skip
+"""Every policy passes: the bytes after a kill must be equal, not good."""
+OVERRIDES = (*SMALL, *TINY, "training.warm_start.steps=3", "training.held_out.prompts=24", *LENIENT)
 HELD = {"PENDING", "RUNNING", "CANCELLING"}
 """States in which a run occupies the work pool's only slot."""
 
@@ -205,7 +217,8 @@ def team(place: Path, folder: Path) -> Iterator[Team]:
     """Start database, server and two workers."""
     password, auth = secrets.token_hex(8), f"admin:{secrets.token_hex(8)}"
     url = f"http://127.0.0.1:{free_port()}"
-    write_small_base(folder / "workspace")
+    torch.set_num_threads(1)
+    write_base(folder / "workspace/base", pool_rows(40), steps=400)  # until it asks now and then
     with ExitStack() as stack:
         database = stack.enter_context(postgres(place, folder / "postgres", password))
         environment = server_environment(folder, database, password, auth)

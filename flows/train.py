@@ -183,7 +183,7 @@ def spans(begun: int, steps: int, size: int) -> list[tuple[int, int]]:
 
 def _segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: str) -> tuple[Segment, bool]:
     """Return a segment's result, and whether it existed already."""
-    state = segment(run, seed, first, last, facts, previous, code_sha256(), return_state=True)
+    state = segment(run, seed, first, last, facts, previous, code_sha256("training"), return_state=True)
     return outcome(state), state.name == CACHED
 
 

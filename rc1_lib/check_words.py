@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rc1_lib.records import PASSING, Check, GateResult, Status
 
 
-def figure(value: Any) -> str:
-    """Format a number, a truth value, a list or a mapping in few characters, for a terminal."""
+def figure(value: object) -> str:
+    """Format a number, a truth value, a list or a mapping in few characters; NaN is "undefined"."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list):
+        return f"{value:.4g}" if value == value else "undefined"
+    if isinstance(value, list | tuple):
         return (" to " if all(isinstance(item, int | float) for item in value) else ", ").join(map(figure, value))
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {figure(item)}" for key, item in value.items())
     return "none" if value is None else str(value)
 
 
-def wanted(check: Mapping[str, Any]) -> str:
-    """Return what a check compares its value with: `>= 64`."""
-    sign = "in" if check["op"] == "within" else check["op"]
-    return f"{sign} {figure(check['threshold'])}"
+def wanted(check: Check) -> str:
+    """Return what a check compares its value with: `>= 64`; "" for a figure that is only reported."""
+    return "" if check.op == "info" else f"{check.op} {figure(check.threshold)}"
+
+
+def check_line(check: Check) -> str:
+    """Return `shortest is 12, wanted >= 64`."""
+    return f"{check.name} is {figure(check.value)}, wanted {wanted(check)}"
 
 
 def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
@@ -32,30 +36,37 @@ def failed_lines(gate: Mapping[str, Any], listed: str) -> list[str]:
     if gate["status"] not in ("failed", "error"):
         return []
     lines = [f"{gate['name']}: {gate['error']}"] if gate["error"] else []
-    for check in gate["checks"]:
-        if not check["passed"]:
-            lines.append(f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}")
-            lines += [f"    {words}"] if (words := Check.from_dict(check).undecided) else []
-            lines += [f"    {check['advice']}"] if check["advice"] else []
+    for check in map(Check.from_dict, gate["checks"]):
+        if not check.passed:
+            lines.append(f"{gate['name']}: {check_line(check)}")
+            lines += [f"    {words}" for words in (check.undecided, check.advice) if words]
     if gate["offenders"]:
         lines.append(f"    {gate['offenders']} rows at fault: {listed}")
     return lines
 
 
-def amount(value: object) -> str:
-    """Format a value for a sentence: four significant digits, without quotes; NaN is "undefined"."""
-    if isinstance(value, float):
-        return f"{value:.4g}" if value == value else "undefined"
-    if isinstance(value, list | tuple):
-        return " to ".join(amount(part) for part in value)
-    return str(value)
+def check_rows(results: Iterable[GateResult]) -> Iterator[dict[str, str]]:
+    """Yield every check as a row of text, and a row for each gate that has no verdict or failed with an error."""
+    columns = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
+    for result in results:
+        if outcome := _WITHOUT_CHECKS.get(result.status):
+            yield {
+                **dict.fromkeys(columns, ""), "gate": result.name, "outcome": outcome,
+                "advice": result.error or result.waiver or result.not_applicable or gate_sentence(result),
+            }  # fmt: skip
+        for check in result.checks:
+            outcome = "info" if check.op == "info" else "passed" if check.passed else "FAILED"
+            advice = "" if check.passed else check.advice
+            cells = (result.name, outcome, check.name, figure(check.value), wanted(check), check.undecided, advice)
+            yield dict(zip(columns, cells, strict=True))
 
 
-def check_sentence(check: Check) -> str:
-    """Return `distinct-2 0.41, wanted >= 0.6`, and `, undecided` if the value's interval covers the threshold."""
-    relation = "" if check.op == "==" else f"{check.op} "
-    certainty = ", undecided" if check.undecided else ""
-    return f"{check.name} {amount(check.value)}, wanted {relation}{amount(check.threshold)}{certainty}"
+_WITHOUT_CHECKS = {
+    Status.ERROR: "ERROR",
+    Status.WAITING: "not judged",
+    Status.WAIVED: "waived",
+    Status.NOT_APPLICABLE: "not applicable",
+}
 
 
 def gate_sentence(result: GateResult, advice: bool = True) -> str:
@@ -71,7 +82,9 @@ def gate_sentence(result: GateResult, advice: bool = True) -> str:
     if result.status is Status.PASSED:
         return f"{sum(check.op != 'info' for check in result.checks)} checks passed"
     return "; ".join(
-        check_sentence(check) + (f" ({check.advice})" if advice and check.advice else "") for check in result.failures
+        f"{check_line(check)}{', undecided' if check.undecided else ''}"
+        + (f" ({check.advice})" if advice and check.advice else "")
+        for check in result.failures
     )
 
 
@@ -87,7 +100,7 @@ def stages_sentence(results: Sequence[GateResult], stages: int) -> str:
 
 
 def round_sentence(results: Sequence[GateResult]) -> str:
-    """Return `2 of 15 gates failed: diversity (distinct-2 0.41, wanted >= 0.6), ...`, or how many passed.
+    """Return `2 of 15 gates failed: diversity (distinct-2 is 0.41, wanted >= 0.6), ...`, or how many passed.
 
     A cause that several gates share, such as an unreadable row, is written once: `mix, length (...)`.
     """

@@ -11,7 +11,7 @@ import orjson
 from rc1_lib.config.file import departures
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, published_config
-from rc1_lib.workspace.artifacts import now, recorded_write, write_json
+from rc1_lib.workspace.artifacts import now, recorded_write, write_checksum, write_json
 
 PLOTS = "reports/plots"
 
@@ -70,4 +70,5 @@ def write_report(
             stream.write(orjson.dumps(full, option=orjson.OPT_INDENT_2) + b"\n")
     else:
         write_json(run.workspace.path(report), full)
+        write_checksum(run.workspace, report)
     return GateReport(gate, report, full, dict(plots))

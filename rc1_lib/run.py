@@ -17,19 +17,22 @@ from rc1_lib.config.recorded_opening import check_recorded, head, opening_of
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import secrets
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, default_root, sha256_json, write_text
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, default_root, sha256_json, write_checksum, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 
 CONFIG_OF_PROFILE = {"local": "configs/local.yaml", "prod": "configs/ppo_scale.yaml"}
 PUBLISHED = "configs/ppo_scale.yaml"
-_PUBLISHED_SHA256 = "933a74c339932e58e96a5993f27b21a4a507db20e17a107ec604951e8116c8fd"
+_PUBLISHED_SHA256 = "24b7d7c6ba5e0af441d4b58969dd24db95b47ac99aa3b454afc51f576698b847"
 """SHA-256 of all settings that affect what a passed gate means. It is part of the code, so that an edit of only the
 file is noticed."""
 EFFECTIVE = "reports/config_effective.yaml"
-FREE_KEYS = ("pool.workers", "training.processes", "judge.limits", "training.tracking", "scale_up.approval")
+FREE_KEYS = (
+    "pool.workers", "training.processes", "judge.limits", "training.tracking", "scale_up.approval",
+    "training.checkpoints.grace_s",
+)  # fmt: skip
 """Configuration keys, or sections, that do not affect what a ticket vouches for: numbers of workers, which only affect
 time; the rate of requests, which also decides how many replies are given up (coverage has bounds); trackers, which
-only copy metrics; and who approves a larger pool."""
+only copy metrics; who approves a larger pool; and how long a stopped training may take to save its step."""
 
 _USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"}
 """Models of providers chosen by `--provider` or `SCORER_PROVIDER` without `judge.model`; their prices are unknown."""
@@ -97,6 +100,7 @@ class Run:
         """Write the effective configuration into the workspace and return its path."""
         path = self.workspace.path(EFFECTIVE)
         write_text(path, self.effective_config())
+        write_checksum(self.workspace, EFFECTIVE)
         return path
 
     def effective_config(self) -> str:

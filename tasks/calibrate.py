@@ -86,7 +86,7 @@ def judge_baseline(run: Run, build: Build) -> str | None:
 
     Args:
         run: supplies the judge.
-        build: `never` records nothing. `always` does not replace one either: that needs an explicit command.
+        build: `never` records nothing. `always` does not replace one either.
 
     Returns:
         The time at which the baseline was recorded; None with `never`.

@@ -46,7 +46,7 @@ def package(holding: Ready, page: Page, sign: Path | None) -> Package:
 @retried(name="verify package")
 @refusable
 def verified(run: Run, packed: Package, sign: Path | None) -> str:
-    """Verify every byte of the archive like `rc1 verify`, and return a description.
+    """Verify every byte of the archive like `rc1 release --verify`, and return a description.
 
     Raises:
         RC1Error: names the differences.
@@ -63,6 +63,6 @@ def release_card(page: Page, packed: Package, sentence: str) -> None:
     """Show the release in the UI."""
     create_markdown_artifact(
         key="rc1-release",
-        markdown=f"# Release\n\n{sentence}\n\nVerify: `rc1 verify {packed.path}`. Report: `{page.path}`.\n",
+        markdown=f"# Release\n\n{sentence}\n\nVerify: `rc1 release --verify {packed.path}`. Report: `{page.path}`.\n",
         description=sentence,
     )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect import task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 
-from rc1_lib.check_words import amount, gate_sentence, round_sentence
+from rc1_lib.check_words import check_rows, figure, round_sentence
 from rc1_lib.config.file import departures
 from rc1_lib.gates.gate_list import round_name, round_title
 from rc1_lib.preflight.carried_ticket import carried
 from rc1_lib.preflight.round_report import round_passed, write_round
 from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import now, write_json
 from tasks.endings import refusable, retried
@@ -57,53 +57,19 @@ def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = 
         results: the verdicts.
         changed: settings that differ from the published ones, from `departures`.
     """
-    rows = [row for result in results for row in _rows(result)] + [_changed_row(one) for one in changed]
-    return [{key: row[key] for key in _COLUMNS} for row in sorted(rows, key=lambda row: _URGENCY.index(row["outcome"]))]
+    rows = [*check_rows(results), *map(_changed_row, changed)]
+    return sorted(rows, key=lambda row: _URGENCY.index(row["outcome"]))
 
 
-_COLUMNS = ("gate", "outcome", "check", "value", "wanted", "certainty", "advice")
 _URGENCY = ("ERROR", "FAILED", "not judged", "waived", "not applicable", "passed", "info", "changed")
-_WITHOUT_CHECKS = {
-    Status.ERROR: "ERROR",
-    Status.WAITING: "not judged",
-    Status.WAIVED: "waived",
-    Status.NOT_APPLICABLE: "not applicable",
-}
-
-
-def _rows(result: GateResult) -> Iterator[dict[str, str]]:
-    if outcome := _WITHOUT_CHECKS.get(result.status):
-        sentence = result.error or result.waiver or result.not_applicable or gate_sentence(result)
-        yield {
-            "gate": result.name,
-            "outcome": outcome,
-            "check": "",
-            "value": "",
-            "wanted": "",
-            "certainty": "",
-            "advice": sentence,
-        }
-    for check in result.checks:
-        is_info = check.op == "info"
-        yield {
-            "gate": result.name,
-            "outcome": "info" if is_info else "passed" if check.passed else "FAILED",
-            "check": check.name,
-            "value": amount(check.value),
-            "wanted": "" if is_info else f"{check.op} {amount(check.threshold)}",
-            "certainty": check.undecided,
-            "advice": "" if check.passed else check.advice,
-        }
 
 
 def _changed_row(one: Mapping[str, Any]) -> dict[str, str]:
+    published = f"published: {figure(one['published'])}"
     return {
-        **dict.fromkeys(_COLUMNS, ""),
-        "outcome": "changed",
-        "check": one["key"],
-        "value": amount(one["value"]),
-        "wanted": f"published: {amount(one['published'])}",
-    }
+        "gate": "", "outcome": "changed", "check": one["key"], "value": figure(one["value"]), "wanted": published,
+        "certainty": "", "advice": "",
+    }  # fmt: skip
 
 
 @task(name="issue ticket", persist_result=False)

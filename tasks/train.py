@@ -25,6 +25,8 @@ from rc1_lib.training.checkpoint.ledger import check_in_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of
 from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
+from rc1_lib.training.export.checkpoint_export import ExportMismatchError
+from rc1_lib.training.export.final_model import FOLDER, write_final_model
 from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of
@@ -178,7 +180,7 @@ def _check_stands(checkpoint: Path, sha256: str, ledger: Path) -> None:
 @retried(name="keep for good")
 @refusable
 def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
-    """Copy the checkpoints that passed the evaluation to `best/`, and return their names.
+    """Copy the checkpoints that passed the evaluation to `best/`, and export the first; return the copies' names.
 
     Args:
         run: workspace and configuration.
@@ -189,4 +191,8 @@ def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
         folder = run.workspace.path(paths_of(run, seed).checkpoints)
         path = finished_checkpoint(run, seed, sha256)
         kept.append(run.workspace.name(keep_permanently(path, folder, sha256)))
+    try:
+        get_run_logger().info("exported to %s", write_final_model(run, run.workspace.path(kept[0])))
+    except (RC1Error, ExportMismatchError) as fault:  # the policy is kept and passed all the same
+        get_run_logger().warning("there is no %s: %s; `rc1 ckpt export` exports the policy", FOLDER, fault)
     return kept

@@ -12,7 +12,7 @@ from prefect import State, task
 
 from rc1_lib.config.file import departures
 from rc1_lib.run import Run, published_config
-from rc1_lib.workspace.artifacts import now, write_json
+from rc1_lib.workspace.artifacts import now, write_checksum, write_json
 
 REPORT = "reports/train.json"
 
@@ -102,4 +102,5 @@ def report_training(run: Run, body: dict[str, Any]) -> str:
         "thresholds_changed": departures(run.config, published_config()),
     }
     write_json(run.workspace.path(REPORT), {**head, **body})
+    write_checksum(run.workspace, REPORT)
     return REPORT

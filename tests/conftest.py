@@ -23,7 +23,7 @@ from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import GateResult
 from rc1_lib.run import ENVIRONMENT, Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests import forks, pictures, project_files
+from tests import forks, pictures
 from tests.groups import ByGroup, turn_of
 from tests.once import copy_of
 
@@ -42,7 +42,9 @@ SMALL = (
 
 
 # How long an example takes depends on the machine, and a suite that passed should pass again.
-settings.register_profile("rc1", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "rc1", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("rc1")
 
 _STATE = tempfile.TemporaryDirectory(prefix="rc1_state_")
@@ -56,16 +58,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.getoption("markexpr") != "long":
         pictures.leave_empty()
     gc.freeze()
-    project_files.guard()  # before the fork, so that forked processes are watched too
     forks.start_forking()
     gc.set_threshold(100_000, 20, 50)
     gc.enable()
 
 
 def pytest_sessionfinish() -> None:
-    """End the process that forks for tests, and the watch over the project's files."""
+    """End the process that forks for tests."""
     forks.stop_forking()
-    project_files.release()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -125,17 +125,20 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return open_run(profile="local", workspace=copy_of("built", _build, tmp_path_factory), overrides=SMALL)
 
 
+def both_rounds(evidence: Evidence) -> Verdicts:
+    """Evaluate the gates of both rounds; the second takes over what the first found in the same bytes, as in a run."""
+    first = {spec.name: evaluate(spec.name, evidence, 1) for spec in gates_of_round(1)}
+    second = [evaluate(spec.name, evidence, 2, first.get(spec.name)) for spec in gates_of_round(2)]
+    return {1: list(first.values()), 2: second}
+
+
 @pytest.fixture(scope="session")
 def verdicts(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
     """Both rounds' verdicts on the small pool; they are valid in every copy of its workspace."""
 
     def make(folder: Path) -> None:
-        evidence = Evidence(built)
-        found = {
-            number: [evaluate(spec.name, evidence, number) for spec in gates_of_round(number)] for number in (1, 2)
-        }
         folder.mkdir()
-        (folder / "verdicts").write_bytes(pickle.dumps(found))
+        (folder / "verdicts").write_bytes(pickle.dumps(both_rounds(Evidence(built))))
 
     found: Verdicts = pickle.loads((copy_of("verdicts", make, tmp_path_factory) / "verdicts").read_bytes())
     return found

@@ -58,6 +58,10 @@ class Fork:
                 os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
+    def terminate(self) -> None:
+        """Send SIGTERM, as a scheduler does."""
+        os.kill(self.pid, signal.SIGTERM)
+
     def read_output(self) -> str:
         """Its output so far."""
         return self.output.read_text()

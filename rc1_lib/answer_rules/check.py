@@ -12,6 +12,7 @@ from scipy.special import betaincinv
 from rc1_lib.answer_rules.golds import Form, Gold, Kind, Sample
 from rc1_lib.answer_rules.spellings import right_answers
 from rc1_lib.answer_rules.wrong_answers import wrong_answers
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 
 Rule = Callable[[str, str, Sequence[str]], object]
 """Takes (given answer, exact answer, aliases) and returns something true if the given answer is right."""
@@ -93,14 +94,15 @@ class RuleReport:
         return found
 
 
-def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
+def ask_rule(rule: Rule, sample: Sample) -> RuleReport:
     """Test a rule with all kinds of answers to golds of one task, each kind at most once per gold.
+
+    The intervals treat each answer as one draw. Kinds are chosen by hand, so a rate describes these kinds and does not
+    estimate errors on what models write.
 
     Args:
         rule: called as `rule(given, gold, aliases)`.
         sample: the golds.
-        confidence: of the intervals, which treat each answer as one draw. Kinds are chosen by hand, so a rate describes
-            these kinds and does not estimate errors on what models write.
     """
     form, used = sample.form, sample.golds
     asked: dict[tuple[bool, Kind], list[bool]] = defaultdict(list)
@@ -115,9 +117,9 @@ def ask_rule(rule: Rule, sample: Sample, confidence: float) -> RuleReport:
             asked[right, kind].append(paid is not right)
             if error or paid is not right:
                 offences.append(Offence(kind.name, right, given, gold, error))
-    kinds = tuple(KindReport(kind, right, _rate(failed, confidence)) for (right, kind), failed in asked.items())
+    kinds = tuple(KindReport(kind, right, _rate(failed)) for (right, kind), failed in asked.items())
     wrong_paid, right_refused = (
-        _rate([failure for (right, _), failed in asked.items() if right is wanted for failure in failed], confidence)
+        _rate([failure for (right, _), failed in asked.items() if right is wanted for failure in failed])
         for wanted in (False, True)
     )
     return RuleReport(form, sample.distinct, len(used), kinds, wrong_paid, right_refused, broken, tuple(offences))
@@ -131,8 +133,8 @@ def _paid(rule: Rule, given: str, gold: Gold) -> tuple[bool, str]:
         return False, f"{type(error).__name__}: {error}"
 
 
-def _rate(failed: Sequence[bool], confidence: float) -> Rate:
-    n, k, tail = len(failed), sum(failed), (1 - confidence) / 2
+def _rate(failed: Sequence[bool]) -> Rate:
+    n, k, tail = len(failed), sum(failed), (1 - CONFIDENCE) / 2
     if not n:
         return Rate(0, 0, math.nan, math.nan)
     low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0

@@ -15,13 +15,12 @@ from rc1_lib.records import GateResult
 GATE = "judge_drift"
 _MOVED = (
     "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
-    "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you record a "
-    "new baseline (rc1 judge-baseline --new)"
+    "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you start a new "
+    "baseline (docs/judge.md says how)"
 )
 _RENAMED = (
     "a version answers that was not used for calibration, even if its grades are the same: name the old one in "
-    "judge.model if the provider still has it; else calibrate again, then record a new baseline (rc1 judge-baseline "
-    "--new)"
+    "judge.model if the provider still has it; else calibrate again, then start a new baseline (docs/judge.md says how)"
 )
 
 
@@ -46,16 +45,14 @@ class AskedAgain:
     lines: pl.DataFrame
 
 
-def judge_drift_gate(
-    moved: Mapping[str, float], asked: AskedAgain, thresholds: DriftGate, about: Mapping[str, str]
-) -> GateResult:
+def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, thresholds: DriftGate, recorded: str) -> GateResult:
     """Check that the model version has not changed, and that medians have not moved in the mean.
 
     Args:
         moved: by how much the medians of each criterion moved, averaged over the dialogues scored both times.
         asked: the result of asking about the fixed set.
         thresholds: `gates.drift`.
-        about: further facts about the baseline to show.
+        recorded: when the baseline was recorded.
     """
     live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
     replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height
@@ -78,6 +75,6 @@ def judge_drift_gate(
         ),
         equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
         *(within(f"{name}: medians moved by", by, -most, most, _MOVED) for name, by in moved.items()),
-        *(info(name, value) for name, value in about.items()),
+        info("baseline recorded", recorded),
     ]  # fmt: skip
     return GateResult(GATE, tuple(checks))

@@ -2,15 +2,14 @@
 
 The set is written once. It belongs to one judge (provider, requested model, fingerprint of the instructions) and
 depends on nothing else: neither code changes nor a new shadow set put it out of date. A new judge, or the same one
-after drift, gets a new baseline only by an explicit command, which keeps the old one: a new recording is the cheapest
-way to pass.
+after drift, gets a new baseline only after somebody has moved the old one away: a new recording is the cheapest way to
+pass.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,9 @@ from rc1_lib.pool.derived import SHADOW
 from rc1_lib.provenance.derived import NOT_OURS, Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import FileState, atomic_write, file_state, now, read_json, recorded_write
-from rc1_lib.workspace.file_hashes import sha256_file
+from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, recorded_write
 
 _KIND = "judge_baseline"
-_AGAIN = "`rc1 judge-baseline --new` records another one and keeps this one"
 Body = dict[str, Any]
 
 
@@ -54,7 +51,7 @@ def _look(run: Run) -> FileState:
 
 JUDGE_BASELINE = Artifact(
     _KIND, lambda _: BASELINE_PATH, None, "rc1_lib.calibration.judge_baseline.record_baseline",
-    "rc1 judge-baseline", look=_look, vouched=True, wanted=lambda run: run.config.pays_judged_score,
+    "rc1 preflight", look=_look, vouched=True, wanted=lambda run: run.config.pays_judged_score,
 )  # fmt: skip
 
 
@@ -69,25 +66,22 @@ def check_baseline(run: Run) -> FileState:
     """
     path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
     if state is FileState.MISSING and run.workspace.checksum_path(BASELINE_PATH).exists():
-        raise RC1Error(f"{path}: was recorded and is missing now; restore it, or run `rc1 judge-baseline --new`")
+        raise RC1Error(f"{path}: was recorded and is missing now; restore it; {_anew(run)}")
     if state in NOT_OURS:
-        raise RC1Error(f"{path}: {NOT_OURS[state]}; {_AGAIN}")
+        raise RC1Error(f"{path}: {NOT_OURS[state]}; {_anew(run)}")
     if state is FileState.STALE:
         then, today = _read(run)["judge"], judge_identity(run)
         raise RC1Error(
             f"{path}: was recorded with the judge {_in_words(then)}, but the judge is now {_in_words(today)}, so their "
-            f"scores cannot be compared; {_AGAIN}"
+            f"scores cannot be compared; {_anew(run)}"
         )
     return state
 
 
-def record_baseline(run: Run, *, new: bool = False) -> Body:
+def record_baseline(run: Run) -> Body:
     """Record the fixed set with its first scores, if there is none yet.
 
-    Args:
-        run: supplies shadow set and judge. Valid stored scores are used, the rest is requested.
-        new: record another one in any case. The old one is kept, and the judge is asked about everything again: stored
-            scores may be those of an earlier version.
+    Valid stored scores are used, the rest is requested.
 
     Returns:
         The baseline, recorded now or earlier.
@@ -95,13 +89,13 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     Raises:
         RC1Error: as `check_baseline`; or when too few dialogues are scored.
     """
-    if not new and check_baseline(run) is FileState.FRESH:
+    if check_baseline(run) is FileState.FRESH:
         return _read(run)
     config, thresholds = run.config, run.config.gates.drift
     rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
     check_judge(run)
-    with open_store(run, ASKED_STORE if new else None) as store:
-        judged = open_judge(run, store).score(rows["messages"].to_list(), fresh=new)
+    with open_store(run) as store:
+        judged = open_judge(run, store).score(rows["messages"].to_list())
     judged.require(thresholds.min_coverage)
     samples = _samples(judged, tuple(read_spec(run).dimensions))
     if len(samples) < thresholds.min_dialogues:
@@ -114,7 +108,6 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
         "judge": judge_identity(run),
         "models": list(judged.models),
         "dimensions": list(read_spec(run).dimensions),
-        "replaces": _archive_old(run) if new else None,
         "dialogues": [
             {"id": row["id"], "messages": row["messages"], "scores": samples[name].tolist()}
             for row in rows.iter_rows(named=True)
@@ -137,7 +130,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         RC1Error: when there is no baseline of this judge, or the judge cannot be asked or stopped early.
     """
     if check_baseline(run) is not FileState.FRESH:
-        raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; record one with `rc1 judge-baseline`")
+        raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; `rc1 preflight` records one")
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
     judged, lines = fresh_scores(run, dialogues, where or ASKED_STORE)
@@ -150,11 +143,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     moved = _moved([(np.array(then, np.float64), today) for then, today in both], body["dimensions"])
     versions = ", ".join(body["models"]), ", ".join(judged.models)
     asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
-    about = {
-        "baseline recorded": str(body["recorded"]),
-        "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
-    }
-    gate = judge_drift_gate(moved, asked, thresholds, about)
+    gate = judge_drift_gate(moved, asked, thresholds, str(body["recorded"]))
     marks = real_checks(run, [*body["models"], *judged.models])
     return GateResult(gate.name, (*gate.checks, *marks))
 
@@ -179,9 +168,9 @@ def _read(run: Run) -> Body:
     try:
         body = read_json(path)
     except (OSError, ValueError) as error:
-        raise RC1Error(f"{path}: cannot read this baseline ({error}); {_AGAIN}") from None
+        raise RC1Error(f"{path}: cannot read this baseline ({error}); {_anew(run)}") from None
     if not isinstance(body, dict) or not {"judge", "dialogues", "dimensions", "recorded"} <= body.keys():
-        raise RC1Error(f"{path}: is not a baseline of a judge; {_AGAIN}")
+        raise RC1Error(f"{path}: is not a baseline of a judge; {_anew(run)}")
     return body
 
 
@@ -203,20 +192,9 @@ def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[n
     return {str(name): part.select(dimensions).to_numpy() for (name,), part in grouped.items()}
 
 
-def _archive_old(run: Run) -> Mapping[str, str] | None:
-    """Move the old baseline aside and describe it; None if there is none."""
-    path = JUDGE_BASELINE.path(run)
-    if not path.exists():
-        return None
-    sha256 = sha256_file(path)
-    try:
-        recorded = str(_read(run)["recorded"])
-    except RC1Error:
-        recorded = "unknown"
-    aside = path.with_name(f"{path.stem}.until_{datetime.now(UTC):%Y%m%dT%H%M%S%f}.json")
-    with atomic_write(aside) as stream:
-        stream.write(path.read_bytes())
-    return {"path": run.workspace.name(aside), "sha256": sha256, "recorded": recorded}
+def _anew(run: Run) -> str:
+    checksum = run.workspace.checksum_path(BASELINE_PATH)
+    return f"to start anew, move it and {checksum} away and run `rc1 preflight`"
 
 
 def _in_words(judge: Mapping[str, str]) -> str:

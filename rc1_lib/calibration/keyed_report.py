@@ -40,7 +40,7 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
         "on": config.use_overclar_penalty,
         "scoring": scoring_settings(run) if config.pays_judged_score else None,
         "paid": config.training.reward.model_dump(mode="json", include={"success", "judge"}),
-        "code": code_sha256(),
+        "code": code_sha256("data"),
         "reward": config.reward.model_dump(mode="json"),
         "gate": gate.model_dump(mode="json"),
         "shared": config.gates.shared.model_dump(mode="json"),

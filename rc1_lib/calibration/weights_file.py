@@ -72,7 +72,7 @@ def _all_decisive(run: Run) -> dict[str, str]:
     return {
         **WEIGHTS.inputs(run),
         "behind": sha256_json(later),
-        "code_behind": code_sha256(),
+        "code_behind": code_sha256("data"),
     }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rc1_lib.training.ranks.group import Group
 
-_SHARED = ("train", "plan", "learnability", "evaluate")
+_SHARED = ("train", "plan", "doctor", "evaluate")
 """Commands that a launcher may start in several processes; `plan` times steps the way training will run them."""
 
 

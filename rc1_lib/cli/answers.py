@@ -44,14 +44,13 @@ def check_answers(
     if task is not None:
         task_spec(task)
     run = session.open()
-    thresholds, confidence = run.config.gates.answer_rule, run.config.gates.shared.confidence
     known = _of_the_pool(run, task) if golds is None else {str(task): _read(session.given(golds), run)}
     with session.progress("asking the rules"):
-        reports = reports_of(known, lambda name: task_spec(name).is_right, confidence)
+        reports = reports_of(known, lambda name: task_spec(name).is_right)
     session.show(failures_table(reports))
     read = "the pool" if golds is None else str(golds)
     return conclude(
-        session, run, f"answer rules, tested on gold answers of {read}", [judged(reports, thresholds, confidence)],
+        session, run, f"answer rules, tested on gold answers of {read}", [judged(reports)],
         _REPORT,
         {"golds": read, "rules": {name: as_json(report) for name, report in reports.items()}},
         after_pass=then(session, "preflight"),

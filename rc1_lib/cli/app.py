@@ -10,7 +10,6 @@ from rc1_lib import __version__
 from rc1_lib.cli import (
     answers,
     checkpoints,
-    dev,
     judge,
     labels,
     plan,
@@ -74,19 +73,17 @@ def rc1(
 
 
 _NO_CONFIG = ("config", "profile", "overrides")
-_TRAINS = ("plan", "learnability", "train", "evaluate")
+_TRAINS = ("plan", "train", "evaluate")
 for _panel, _commands in {
     "The run": (
         ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=3000"),
         ("round1", preflight.round1, "rc1 round1 --build never"),
         ("round2", preflight.round2, "rc1 round2"),
         ("plan", plan.plan, "rc1 plan --all-seeds"),
-        ("learnability", plan.learnability, "rc1 learnability"),
         ("train", train.train, "rc1 train --all-seeds"),
         ("evaluate", train.evaluate, "rc1 evaluate latest --prompts 60"),
         ("scale-up", preflight.scale_up, "rc1 scale-up --set 'scale_up.sizes=[5000, 10000, 30000]'"),
         ("report", release.report, "rc1 report"),
-        ("release", release.release, "rc1 release --sign key.pem"),
     ),
     "The reward": (
         ("calibrate", reward.calibrate, "rc1 calibrate"),
@@ -108,16 +105,14 @@ for _panel, _commands in {
     "The judge": (
         ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
         ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
-        ("judge-baseline", judge.judge_baseline, "rc1 judge-baseline"),
-        ("judge-drift", judge.judge_drift, "rc1 judge-drift"),
         ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
         ("label", labels.label, "rc1 label --n 100 --out data/judge/labels.csv"),
-        ("judge-agreement", labels.judge_agreement, "rc1 judge-agreement --labels data/judge/labels.csv"),
     ),
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
     for _name, _function, _example in _commands:
-        command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS)
+        also = "logs/train.log" if _name == "train" else ""
+        command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS, also=also)
 command(
     app, "init", setup.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
     anywhere=True,
@@ -126,39 +121,30 @@ command(
     app, "doctor", setup.doctor, "rc1 doctor", panel="Setup and help", writes=False, trains=True
 )  # fmt: skip
 command(
-    app, "verify", release.verify, "rc1 verify rc1_0123456789ab.tar --key key.pub", _NO_CONFIG, panel="The run",
-    anywhere=True,
+    app, "release", release.release, "rc1 release --sign key.pem", panel="The run", anywhere_with="verify"
 )  # fmt: skip
 command(
     app, "serve", setup.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
     codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",
 )  # fmt: skip
-command(
-    app, "build-base", checkpoints.build_base, "rc1 build-base --check", _NO_CONFIG, panel="The run", trains=True
-)  # fmt: skip
 
-_ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, show it, revoke it.")
+_ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, revoke it.")
 command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=3000")
-command(_ticket, "show", preflight.show_ticket, "rc1 ticket show --json")
 command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
 _NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the export differs from the policy, 2 refused, 130 interrupted."
-_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list, compare, export for other programs.")
+_ckpt = typer.Typer(no_args_is_help=True, help="Checkpoints: list, export for other programs.")
 command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG)
-command(_ckpt, "diff", checkpoints.diff, "rc1 ckpt diff 4 latest --exact", _NO_CONFIG)
-command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest", codes=_NOT_THE_SAME)
-command(_ckpt, "gguf", checkpoints.gguf, "rc1 ckpt gguf models/export/rc1-step_00048 --type q8_0", codes=_NOT_THE_SAME)
+command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest --gguf q8_0", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
-_world = typer.Typer(no_args_is_help=True, help="The environment for other programs: export it, verify an export.")
+_world = typer.Typer(no_args_is_help=True, help="The environment for other programs.")
 command(_world, "export", release.export_world, "rc1 world export --part training")
-command(_world, "verify", release.verify_world, "rc1 world verify outputs/rc1_world", writes=False)
 app.add_typer(_world, name="world", rich_help_panel="The run")
 
-_config = typer.Typer(no_args_is_help=True, help="The configuration: check it, or show the effective one.")
+_config = typer.Typer(no_args_is_help=True, help="The configuration.")
 command(_config, "verify", setup.verify_config, "rc1 config verify --profile prod")
-command(_config, "show", setup.show_config, "rc1 config show --set pool.n=3000")
 app.add_typer(_config, name="config", rich_help_panel="Setup and help")
 
 _scorecache = typer.Typer(no_args_is_help=True, help="The store of the judge's replies: show it, repair it.")
@@ -166,7 +152,3 @@ command(_scorecache, "stat", scorecache.stat, "rc1 scorecache stat")
 command(_scorecache, "invalidate", scorecache.invalidate, "rc1 scorecache invalidate --spec v1")
 command(_scorecache, "replay-bad", scorecache.replay_bad, "rc1 scorecache replay-bad")
 app.add_typer(_scorecache, name="scorecache", rich_help_panel="The judge")
-
-_dev = typer.Typer(no_args_is_help=True, help="For development: the page of all configuration keys.")
-command(_dev, "reference", dev.reference, "rc1 dev reference --write", (*_NO_CONFIG, "as_json"))
-app.add_typer(_dev, name="dev", rich_help_panel="Setup and help")

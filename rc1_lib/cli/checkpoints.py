@@ -1,9 +1,8 @@
-"""`ckpt list|diff|export|gguf`, and `build-base`: the base model from its recipe."""
+"""`ckpt list|export`."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -11,44 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Checkpoint
 from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.tables import table
-from rc1_lib.errors import ConfigError
-from rc1_lib.runtime.libraries import quieten
+from rc1_lib.runtime.libraries import check_llama_cpp
 
 if TYPE_CHECKING:
+    from rc1_lib.run import Run
     from rc1_lib.training.export.parity import GGUFParityReport, ParityReport
 
 _DAMAGED = "restore its files from a copy, or move it away: training resumes from the newest intact one"
-_NEW = "A new folder in the workspace. Default:"
+_PROMPTS, _PROMPTS_OF_LLAMA_CPP = 32, 200
 _IDS_ONLY = "llama.cpp has no pre-tokenizer that cuts texts as this tokenizer does: give the file token ids, not texts"
-_RECIPE, _FOLDER = "configs/base.yaml", "models/embedded"
-
-
-def diff(
-    session: Session,
-    a: Checkpoint,
-    b: Annotated[str, typer.Argument(help="The checkpoint to compare it with.")],
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Compare tensors bit for bit, dtypes included; otherwise as numbers.")
-    ] = False,
-) -> int:
-    """Show what differs between two checkpoints; exit with 0 if they are equal, 2 if they differ."""
-    from rc1_lib.training.checkpoint.save_load import load_checkpoint
-    from rc1_lib.training.checkpoint.state import diff_checkpoints
-
-    paths = [found_checkpoint(session, name) for name in (a, b)]
-    found = diff_checkpoints(load_checkpoint(paths[0]), load_checkpoint(paths[1]), exact)
-    session.show_some(f"{one.where}: {one.what}" for one in found)
-    how = "bit for bit" if exact else "as numbers"
-    names = " and ".join(session.workspace.name(path) for path in paths)
-    words = f"{f'{len(found)} differences' if found else 'equal'}, compared {how}: {names}"
-    listed = [{"where": one.where, "what": one.what} for one in found]
-    document = {"equal": not found, "exact": exact, "differences": listed}
-    return end(session, Ending("fail" if found else "pass", words), document)
 
 
 def list_checkpoints(session: Session) -> int:
@@ -79,73 +53,70 @@ def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
 def export(
     session: Session,
     checkpoint: Checkpoint,
-    to: Annotated[Path | None, typer.Option(help=f"{_NEW} models/export/ and the checkpoint's name.")] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(help="A new folder in the workspace. Default: models/export/ and the checkpoint's name."),
+    ] = None,
+    gguf: Annotated[
+        Literal["f32", "f16", "q8_0"] | None,
+        typer.Option(help="Also write a file for llama.cpp (extra `gguf`) with matrices of this type, next to --to."),
+    ] = None,
     prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out prompts on which the written model must match the policy.")
-    ] = 32,
+        int | None,
+        typer.Option(
+            min=1, help="Held-out prompts on which what is written must match the policy. Default: 32; llama.cpp: 200."
+        ),
+    ] = None,
 ) -> int:
     """Export a policy for other programs: an adapter for peft, a merged model for transformers, and a manifest.
 
-    Both are read back and compared with the engine's policy, by logits and greedy tokens. If they differ,
-    nothing is written and the exit code is 1.
+    Both are read back and compared with the engine's policy, by logits and greedy tokens; llama.cpp continues prompts
+    greedily with its file. What differs is not kept, and the exit code is 1.
     """
     run = session.open(remembered=True)
     found_at = found_checkpoint(session, checkpoint)  # before the libraries are imported, which takes seconds
     from rc1_lib.preflight.carried_ticket import check_still_vouched
+    from rc1_lib.training.checkpoint.atomic_folder import check_absent
     from rc1_lib.training.checkpoint.manifest import fingerprint
 
     check_still_vouched(run, found_at, fingerprint(found_at))
+    target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
+    if gguf is not None:
+        check_llama_cpp()
+        check_absent(_beside(target, gguf))
     quieten_models(run)
     from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
 
-    target = session.new_folder("--to", to, f"models/export/{found_at.parent.name}-{found_at.name}")
     with stages():
         try:
-            found, folder = export_checkpoint(run, found_at, target, prompts).found, str(target)
+            found, folder = export_checkpoint(run, found_at, target, prompts or _PROMPTS).found, str(target)
         except ExportMismatchError as fault:
             found, folder = fault.found, None
             session.show(str(fault))
     session.show(_likeness_table(found), *([f"exported: {folder}"] if folder else []))
-    if folder:
-        ending = Ending("pass", "the export matches the policy", following=then(session, "ckpt gguf", folder))
-    else:
+    document: dict[str, Any] = {"folder": folder, "likeness": {name: one.body() for name, one in found.items()}}
+    if folder is None:
         ending = Ending("fail", "the export does not match the policy; it was not kept")
-    likeness = {name: one.body() for name, one in found.items()}
-    return _end_export(session, ending, {"folder": folder, "likeness": likeness})
-
-
-def _end_export(session: Session, ending: Ending, document: dict[str, Any]) -> int:
-    """Like `end`, but an export that does not match is a fault, exit code 1."""
-    code = 0 if ending.verdict == "pass" else 1
+    elif gguf is None:
+        ending = Ending("pass", "the export matches the policy")
+    else:
+        ending, document["gguf"] = _export_gguf(session, run, target, gguf, prompts or _PROMPTS_OF_LLAMA_CPP)
+    code = 0 if ending.verdict == "pass" else 1  # an export that does not match is a fault
     return end(session, ending, {"exit_code": code, **document}, code)
 
 
-def gguf(
-    session: Session,
-    exported: Annotated[str, typer.Argument(help="A folder that `rc1 ckpt export` wrote, by its path.")],
-    kind: Annotated[Literal["f32", "f16", "q8_0"], typer.Option("--type", help="How matrices are stored.")] = "f16",
-    to: Annotated[Path | None, typer.Option(help=f"{_NEW} the export's name and the type.")] = None,
-    prompts: Annotated[
-        int, typer.Option(min=1, help="Held-out prompts on which llama.cpp must give the same tokens.")
-    ] = 200,
-) -> int:
-    """Write an export's merged model as a GGUF file for llama.cpp (extra `gguf`).
+def _beside(exported: Path, kind: str) -> Path:
+    return exported.with_name(f"{exported.name}-{kind}")
 
-    llama.cpp reads the file and continues held-out prompts greedily. If its tokens or
-    probabilities differ from the model's, nothing is written and the exit code is 1.
-    """
-    run = session.open(remembered=True)
-    from rc1_lib.preflight.carried_ticket import check_still_vouched
-    from rc1_lib.training.export.gguf_export import GGUFMismatchError, checkpoint_of_export, export_gguf
+
+def _export_gguf(session: Session, run: Run, exported: Path, kind: str, prompts: int) -> tuple[Ending, dict[str, Any]]:
+    """Write the merged model of an export for llama.cpp; return the ending and the part of the JSON document."""
+    from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf
     from rc1_lib.training.export.gguf_file import GGUFType
 
-    source = run.workspace.path(exported)
-    target = session.new_folder("--to", to, f"models/export/{source.name}-{kind}")
-    check_still_vouched(run, *checkpoint_of_export(run, source))
-    quieten(hub=False)
     with stages():
         try:
-            done = export_gguf(run, source, target, GGUFType(kind), prompts)
+            done = export_gguf(run, exported, _beside(exported, kind), GGUFType(kind), prompts)
             found, file = done.found, str(done.file)
             session.show(*[_IDS_ONLY] * done.ids_only)
         except GGUFMismatchError as fault:
@@ -154,10 +125,10 @@ def gguf(
     session.show(_gguf_table(found), *([f"written: {file}"] if file else []))
     if file:
         following = then(session, "evaluate", file, "--engine", "gguf")
-        ending = Ending("pass", "llama.cpp matches the model", following=following)
+        ending = Ending("pass", "the export matches the policy, llama.cpp the model", following=following)
     else:
-        ending = Ending("fail", "llama.cpp does not match the model; no file was kept")
-    return _end_export(session, ending, {"file": file, "likeness": found.body()})
+        ending = Ending("fail", "llama.cpp does not match the model; its file was not kept")
+    return ending, {"file": file, "likeness": found.body()}
 
 
 def _gguf_table(found: GGUFParityReport) -> Table:
@@ -230,88 +201,3 @@ def _rows(session: Session, folder: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def build_base(
-    session: Session,
-    recipe: Annotated[Path, typer.Option(help="The recipe.")] = Path(_RECIPE),
-    out: Annotated[Path, typer.Option(help="Write it to this folder in the workspace.")] = Path(_FOLDER),
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Build into a temporary folder and compare with --out, byte for byte."),
-    ] = False,
-) -> int:
-    """Rebuild the bundled tiny model: corpus, tokenizer, training, accuracy by stage. This takes long.
-
-    The result is committed. The same kind of machine, versions and threads give the same bytes.
-    """
-    from rc1_lib.extras.base_builder.recipe import read_recipe
-
-    given = recipe if recipe.is_absolute() or recipe.exists() else session.workspace.find(str(recipe))
-    plan = read_recipe(given)
-    folder = (session.workspace.root / out).resolve()
-    if not folder.is_relative_to(session.workspace.root) or folder == session.workspace.root or folder.is_file():
-        raise ConfigError(f"--out {out}: expected a folder below the workspace {session.workspace.root}")
-    quieten(hub=False)
-    from rc1_lib.extras.base_builder.build import build_base as build
-    from rc1_lib.training.recorded_base import RECORD
-
-    if not check:
-        with stages():
-            record = build(plan, folder)
-        session.show(_skill_table(record["accuracy_by_stage"]), _learned(record), f"base: {folder}")
-        document = {"exit_code": 0, "folder": str(out), "record": record}
-        return end(session, Ending("done", f"base of {record['parameters']:,} parameters"), document)
-    from rc1_lib.workspace.artifacts import read_json
-
-    place = session.workspace.find(str(out))
-    if not (place / RECORD).is_file():
-        raise ConfigError(f"{place / RECORD}: there is no base to compare with; build one with rc1 build-base")
-    with stages(), tempfile.TemporaryDirectory() as temporary:
-        record = build(plan, Path(temporary) / "base")
-    return _compared(session, place, read_json(place / RECORD), record)
-
-
-def _compared(session: Session, place: Path, there: dict[str, Any], built: dict[str, Any]) -> int:
-    """Compare the existing files and their record with what was built."""
-    from rc1_lib.workspace.file_hashes import sha256_file
-
-    lying = {name: sha256_file(place / name) if (place / name).is_file() else None for name in there["files"]}
-    rows, differ = [], []
-    for name in sorted(lying.keys() | built["files"].keys()):
-        old, new = lying.get(name), built["files"].get(name)
-        if old != new or old != there["files"].get(name):
-            differ.append(name)
-        state = "DIFFERS" if name in differ else "equal"
-        rows.append((name, (old or "missing")[:16], (new or "missing")[:16], state))
-    files = table("files", ("file", "there", "built", ""), rows)
-    session.show(files, _skill_table(built["accuracy_by_stage"]), _learned(built))
-    if differ:
-        versions = [
-            f"{name} {there['versions'].get(name)} there, {new} here"
-            for name, new in built["versions"].items()
-            if there["versions"].get(name) != new
-        ]
-        why = f"; other versions: {', '.join(versions)}" if versions else "; the versions are the same"
-        session.show(f"{place}: {', '.join(differ)} differ{'s' if len(differ) == 1 else ''} from what was built{why}")
-    else:
-        session.show(f"{place}: equal to what was built, byte for byte")
-    count = len(lying)
-    words = f"{len(differ)} of {count} files differ" if differ else f"{count} files are equal, byte for byte"
-    document = {"exit_code": 2 if differ else 0, "equal": not differ, "differ": differ, "record": built}
-    return end(session, Ending("fail" if differ else "pass", words), document)
-
-
-def _skill_table(skill: dict[str, Any]) -> Table:
-    heads = ("stage", "accuracy", "places")
-    rows = [
-        (stage, figure(skill[stage]), f"{skill[f'n {stage}']:,.0f}") for stage in skill if not stage.startswith("n ")
-    ]
-    return table("accuracy by stage, on held-out rows", heads, rows, heads[1:])
-
-
-def _learned(record: dict[str, Any]) -> str:
-    read = ", ".join(
-        f"{of['rows']:,} rows and {of['tokens_per_pass']:,} tokens ({name})" for name, of in record["learned"].items()
-    )
-    return f"{record['parameters']:,} parameters; trained on {read} in {record['training_minutes']} minutes"

@@ -56,7 +56,7 @@ def command(
     *,
     panel: str | None = None,
     codes: str = CODES,
-    **how: bool,
+    **how: Any,
 ) -> None:
     """Register `function(session, **own options) -> exit code` with the fields of `Options` added to its own.
 
@@ -94,7 +94,9 @@ def run_command(
     *,
     writes: bool = True,
     anywhere: bool = False,
+    anywhere_with: str = "",
     trains: bool = False,
+    also: str = "",
 ) -> int:
     """Run a command and return its exit code.
 
@@ -104,8 +106,11 @@ def run_command(
         values: the values of its own options.
         writes: whether it may write; its output is then logged, and a fault leaves a report and a failure package.
         anywhere: whether it works without a workspace; it then writes no log.
+        anywhere_with: the option of its own with which it does.
         trains: whether it needs the extra `train`.
+        also: a second log of its output, below the workspace.
     """
+    anywhere = anywhere or values.get(anywhere_with) is not None
     if anywhere and options.workspace is None and not is_workspace(Path.cwd()):
         options, writes = replace(options, workspace=Path.cwd()), False
     try:
@@ -120,7 +125,7 @@ def run_command(
             _check_path(name, value, root_of(options))
         if root_of(options).is_file():
             raise RC1Error(f"--workspace {options.workspace}: is a file, expected a folder")
-        with logbook(root_of(options)) if writes else nullcontext() as log:
+        with logbook(root_of(options), also) if writes else nullcontext() as log:
             session = Session(options, sys.stdout)
             with redirect_stdout(sys.stderr if options.as_json else sys.stdout):
                 return _guarded(function, session, values, log)
@@ -177,7 +182,7 @@ def _guarded(function: Function, session: Session, values: dict[str, Any], log: 
 
 @contextmanager
 def _stopping() -> Iterator[None]:
-    """Inside the block SIGTERM still ends the process at once, but first prints how to continue."""
+    """Inside the block SIGTERM still ends the process, but first prints how to continue."""
     if threading.current_thread() is not threading.main_thread():  # only that one may handle signals
         yield
         return
@@ -188,6 +193,7 @@ def _stopping() -> Iterator[None]:
             os.write(2, _STOPPED.encode())
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
+        os._exit(128 + number)  # the first process of a container does not end by a signal that it sends itself
 
     before = signal.signal(signal.SIGTERM, stop)
     try:

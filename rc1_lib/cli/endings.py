@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rc1_lib.check_words import figure, wanted
+from rc1_lib.check_words import check_line
 from rc1_lib.cli.session import VERIFIED, WIDTH, Session
 from rc1_lib.cli.streams import typed
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.records import Check
 from rc1_lib.runtime.libraries import lacking_for_training
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ FAILED = ("failed", "error")
 """The statuses of a gate that failed."""
 _CUT = " ..."
 _CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
+_OPENING = ("preflight", "round1", "round2", "calibrate")
+"""Commands that do not open a run by what the workspace has recorded."""
 _FEW = 2
 """Settings that a command line lists one by one, at most."""
 
@@ -99,9 +102,8 @@ def failure_of(gate: Mapping[str, Any]) -> Failure:
     """Return why a gate failed: its error, or its first failed check with that check's advice."""
     if gate["error"]:
         return Failure(f"{gate['name']}: {gate['error']}")
-    check = next(check for check in gate["checks"] if not check["passed"])
-    what = f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}"
-    return Failure(what, check["advice"])
+    check = next(check for check in map(Check.from_dict, gate["checks"]) if not check.passed)
+    return Failure(f"{gate['name']}: {check_line(check)}", check.advice)
 
 
 def _fitted(start: str, words: str, room: int = 0) -> str:
@@ -220,11 +222,26 @@ def command_line(session: Session, name: str, *flags: str, gates: bool = False) 
     if options.sources is not None:
         short |= {one: ("--sources", options.sources) for one in settings if one.startswith("sources.use=")}
     pairs = dict.fromkeys(short.get(setting, ("--set", setting)) for setting in settings)
-    named = {"--profile": options.profile, "--config": options.config, "--workspace": options.workspace}
+    config = _opened_by(session) if options.config is None and name in _OPENING else options.config
+    named = {"--profile": options.profile, "--config": config, "--workspace": options.workspace}
     many = sum(flag == "--set" for flag, _ in pairs) > _FEW and settings == session.overrides
     if many and (recorded := _recorded(session)) is not None:
         named, pairs = {"--config": recorded, "--workspace": options.workspace}, {}
     return shlex.join(["rc1", *name.split(), *flags, *flagged(named), *(word for pair in pairs for word in pair)])
+
+
+def _opened_by(session: Session) -> Path | None:
+    """Return the workspace's record if it opened the run, and the command's options alone would open another one."""
+    from rc1_lib.run import open_run
+
+    options, run = session.options, session.run
+    if run is None or session.recorded is None:
+        return None
+    try:
+        plain = open_run(profile=options.profile, overrides=session.overrides, workspace=options.workspace)
+    except ConfigError:
+        return _recorded_at(run)
+    return _recorded_at(run) if plain.config != run.config else None
 
 
 def _recorded(session: Session) -> Path | None:

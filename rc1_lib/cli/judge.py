@@ -1,4 +1,4 @@
-"""`probe-scorer`, `assert-not-simulated`, `judge-baseline`, `judge-drift` and `score`."""
+"""`probe-scorer`, `assert-not-simulated` and `score`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rc1_lib.cli.options import Model, Provider
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude, judge
-from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
@@ -81,54 +80,6 @@ def _probed_on_own(run: Run) -> GateResult:
         return probe_on(run, own[:wanted])
     except RC1Error as error:  # as in a round: a judge that cannot be asked is a verdict
         return GateResult("judge_probe", error=str(error))
-
-
-def judge_baseline(
-    session: Session,
-    new: Annotated[
-        bool, typer.Option("--new", help="Ask the judge again and record a new baseline; the old one is kept.")
-    ] = False,
-) -> int:
-    """Record the judge's first scores of some dialogues; the nightly compares later scores with them."""
-    run = session.open()
-    from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, record_baseline
-    from rc1_lib.workspace.artifacts import FileState
-
-    there = JUDGE_BASELINE.state(run) is FileState.FRESH
-    with stages():
-        body = record_baseline(run, new=new)
-    done = "unchanged" if there and not new else "recorded"
-    judge = " ".join(part for part in (body["judge"]["provider"], body["judge"]["model"]) if part)
-    session.show(f"{len(body['dialogues'])} dialogues, judge {judge}, {body['recorded']}, {done}")
-    if new and (old := body["replaces"]):
-        session.show(
-            f"a new baseline: it replaces that of {old['recorded']}, kept as {run.workspace.path(old['path'])}",
-            "a ticket that pins the old baseline is no longer valid; rc1 preflight issues a new one",
-        )
-    session.show(f"baseline: {JUDGE_BASELINE.path(run)}")
-    words = f"baseline of {len(body['dialogues'])} dialogues, {done}"
-    following = then(session, "preflight") if new and body["replaces"] else then(session, "judge-drift")
-    head = {name: body[name] for name in ("recorded", "judge", "models", "replaces")}
-    document = {**head, "dialogues": len(body["dialogues"]), "path": BASELINE_PATH, "done": done}
-    return end(session, Ending("done", words, following=following), document)
-
-
-def judge_drift(session: Session) -> int:
-    """Ask the judge about the baseline's dialogues again, and check that its grades have not drifted.
-
-    Waivers of the preflight do not apply here.
-    """
-    run = session.open({"gates.waivers": {}})
-    from rc1_lib.evidence import Evidence
-    from rc1_lib.gates.gate_list import evaluate
-    from rc1_lib.gates.spec import NIGHTLY
-
-    with stages():
-        results = [evaluate("judge_drift", Evidence(run), NIGHTLY)]
-    return conclude(
-        session, run, f"judge {run.config.judge.provider}", results, "reports/rc1/judge_drift.json",
-        after_fail=then(session, "judge-baseline", "--new", when="to keep this judge"),
-    )  # fmt: skip
 
 
 def assert_not_simulated(

@@ -1,4 +1,4 @@
-"""`label` and `judge-agreement`: a sheet for people to label, and how far the judge agrees with them."""
+"""`label`: a sheet for people to label, and how far the judge agrees with their labels."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, end, flagged, then
+from rc1_lib.cli.endings import Ending, end, then
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import show_step
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError
 
 
 def label(
@@ -22,8 +22,19 @@ def label(
         int | None, typer.Option("--n", min=1, help="Number of dialogues (gates.judge_agreement.min_labels).")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The sheet, .jsonl or .csv (judge.labels.path).")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="SHEET", help="Write none: compare the judge with the labels in this one.")
+    ] = None,
 ) -> int:
-    """Write a sheet of dialogues of the shadow set, in random order and without scores, for people to label."""
+    """Write a sheet of dialogues for people to label, or, with --labels, compare the judge's verdicts with theirs.
+
+    The sheet has dialogues of the shadow set, in random order and without scores. The comparison is kappa and raw
+    agreement, with intervals, and the verdict of the gate judge_agreement.
+    """
+    if labels is not None:
+        if n is not None or out is not None:
+            raise ConfigError("--labels: compares, and --n and --out are for a new sheet; leave them out")
+        return _compare(session, labels)
     run = session.open({"judge.labels.path": session.inside("--out", out)})
     from rc1_lib.labels.label_file import write_sheet
     from rc1_lib.pool.checked_rows import rows_of
@@ -38,30 +49,21 @@ def label(
     ]
     written = write_sheet(path, dialogues, n or run.config.gates.judge_agreement.min_labels, run.config.shadow.seed)
     session.show(f"sheet: {path}; write good or bad under 'label'")
-    following = then(session, "judge-agreement", *flagged({"--labels": out}), when="with the labels")
+    following = then(session, "label", "--labels", run.workspace.name(path), when="with the labels")
     document = {"exit_code": 0, "sheet": run.workspace.name(path), "dialogues": written}
     return end(session, Ending("done", f"{written} dialogues to label", following=following), document)
 
 
-def judge_agreement(
-    session: Session,
-    labels: Annotated[
-        Path | None, typer.Option(help="The sheet with people's labels, .jsonl or .csv (judge.labels.path).")
-    ] = None,
-) -> int:
-    """Compare the judge's verdicts with people's labels: kappa and raw agreement, with intervals."""
+def _compare(session: Session, labels: Path) -> int:
     given = session.given(labels)
     run = session.open()
-    from rc1_lib.calibration.judge_agreement import judge_agreement as compare
+    from rc1_lib.calibration.judge_agreement import judge_agreement
     from rc1_lib.labels.label_file import read_labels
 
-    path = run.workspace.path(given or run.config.judge.labels.path)
-    if given is None and not path.exists():
-        raise RC1Error(f"{path}: there are no labels yet; run rc1 label, or name a file with --labels")
     with stages():
-        outcome = compare(run, read_labels(path))
+        outcome = judge_agreement(run, read_labels(run.workspace.path(given)))
     session.show(agreement_table(outcome.body))
-    return show_step(session, run, outcome, "judge-agreement", *flagged({"--labels": labels}))
+    return show_step(session, run, outcome, "label", "--labels", str(labels))
 
 
 def agreement_table(report: Mapping[str, Any]) -> Table:

@@ -1,4 +1,4 @@
-"""Before money is spent: `plan`, `learnability`, and the confirmation of a high bill."""
+"""Before money is spent: `plan`, and the confirmation of a high bill."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import typer
 from rich.table import Table
 
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import Ending, Failure, again, end, judged, then
-from rc1_lib.cli.options import Seed
+from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.streams import terminal
 from rc1_lib.errors import RC1Error
@@ -82,37 +81,6 @@ def plan(
 
 def _usd(value: float | None) -> str:
     return "unknown" if value is None else tables.rounded(value)
-
-
-def learnability(session: Session, seed: Seed = None) -> int:
-    """Check before training that there is something to learn: do rollouts of one prompt get different rewards?
-
-    It fails if the rewards give no gradient, or if the evaluation could not show what is learned. It needs the
-    training's ticket and trains nothing. A live judge is asked about the episodes.
-    """
-    run = session.open({"pool.seed": seed}, remembered=True)
-    from rc1_lib.preflight.ticket import verify_ticket, vouched_by
-
-    run = replace(run, vouched=vouched_by(verify_ticket(run)))
-    quieten_models(run)
-    from rc1_lib.forecast.learnability import run_learnability, summary_rows
-    from rc1_lib.training.ppo_run import prepare
-
-    with holding(run.workspace, "a check of learnability"), stages():
-        found = run_learnability(prepare(run))
-    gate = found.body["gate"]
-    title = f"{found.body['takes']} rollouts of each prompt (95 %)"
-    numbers = ("tried", "pass@1", f"pass@{found.body['takes']}", "all or none")
-    session.show(
-        tables.table(title, ("prompts of", *numbers), summary_rows(dict(found.body)), numbers),
-        *tables.verdict("learnability", gate), *tables.notes(found.body, found.report),
-    )  # fmt: skip
-    ending = judged(
-        "learnability", [gate], run.workspace.path(found.report),
-        after_pass=then(session, "plan"), after_fail=again(session, "preflight"),
-    )  # fmt: skip
-    code = 0 if found.passed else 2
-    return end(session, ending, {"exit_code": code, **found.body}, code)
 
 
 def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:

@@ -1,4 +1,4 @@
-"""Commands that run gates as a flow: `preflight`, `round1`, `round2`, `scale-up`; and `ticket verify|show|revoke`."""
+"""Commands that run gates as a flow: `preflight`, `round1`, `round2`, `scale-up`; and `ticket verify|revoke`."""
 
 from __future__ import annotations
 
@@ -213,23 +213,16 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
 
     The settings are those that the workspace has recorded, with this command's flags on top.
     """
+    from rc1_lib.preflight.ticket import other_code
     from rc1_lib.preflight.ticket import verify_ticket as verified
 
     run = session.open({"pool.seed": seed}, remembered=True)
     ticket = verified(run)
     _print_ticket(session, ticket)
+    session.show(*filter(None, [other_code(ticket)]))
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
     ending = warned(session, run, Ending("pass", words, following=to_training(session)))
     return end(session, ending, {"valid": True, "ticket": ticket})
-
-
-def show_ticket(session: Session) -> int:
-    """Print the ticket, without verifying it."""
-    from rc1_lib.preflight.ticket import read_ticket
-
-    ticket = read_ticket(session.open())
-    _print_ticket(session, ticket)
-    return end(session, Ending("done", "the ticket, not verified", following=then(session, "ticket verify")), ticket)
 
 
 def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Why; recorded in the ticket.")]) -> int:
@@ -249,7 +242,7 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
 
 
 def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
-    package, judge, revoked = ticket.get("package"), ticket["judge"], ticket.get("revoked")
+    package, judge = ticket.get("package"), ticket["judge"]
     code = f"commit {ticket['commit'] or 'unknown'}"
     if package is not None:
         code = f"package rc1 {package['version']}, SHA-256 {package['sha256'][:16]}"
@@ -261,5 +254,3 @@ def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:
     )
     session.show(*tables.set_aside(ticket))
     session.show(*(f"{(file['sha256'] or 'missing')[:16]}  {file['path']}" for file in ticket["files"].values()))
-    if revoked:
-        session.show(f"REVOKED at {revoked['time']}: {revoked['reason']}")

@@ -1,4 +1,4 @@
-"""`report`, `release`, `verify`, and `world export|verify`: what leaves a workspace."""
+"""`report`, `release` and `world export`: what leaves a workspace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from rc1_lib.cli.endings import Ending, Failure, end, then
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
-from rc1_lib.errors import RC1Error
+from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
     from rc1_lib.run import Run
@@ -46,41 +46,46 @@ def release(
     sign: Annotated[
         Path | None, typer.Option(metavar="KEY", help="Sign the package with this private key (ed25519, PEM).")
     ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option(metavar="PACKAGE", help="Pack nothing: check every byte of this package, and name what differs."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(metavar="PUBLIC", help="With --verify: require a signature by this public key (ed25519, PEM)."),
+    ] = None,
     seed: Seed = None,
 ) -> int:
     """Pack what others need to check and repeat a run; this needs its ticket and an evaluation that passed.
 
-    The same inputs give the same bytes.
+    The same inputs give the same bytes. Who receives a package checks it with --verify, which needs no network, no
+    workspace, and unpacks nothing.
     """
+    if verify is not None:
+        if sign is not None or seed is not None:
+            raise ConfigError("--verify: takes only --key; leave out --sign and --seed")
+        return _verify(session, verify, key)
+    if key is not None:
+        raise ConfigError("--key: checks a package, so name one: --verify PACKAGE")
     from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
     from rc1_lib.release.report import write_page
 
     run = session.open({"pool.seed": seed}, remembered=True)
-    key = None if sign is None else read_key(sign)
+    private = None if sign is None else read_key(sign)
     ready = check_ready(run)
     page = write_page(run)
-    package = write_package(ready, key, (page.path,))
+    package = write_package(ready, private, (page.path,))
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    following = f"next, where it is received: {shlex.join(['rc1', 'verify', str(place)])}"
+    following = f"next, where it is received: {shlex.join(['rc1', 'release', '--verify', str(place)])}"
     words, report = f"package of {package.files} files", run.workspace.path(page.path)
     ending = Ending("done", words, report=report, following=following)
     return end(session, ending, {"exit_code": 0, **asdict(package)})
 
 
-def verify(
-    session: Session,
-    package: Annotated[Path, typer.Argument(help="The archive.")],
-    key: Annotated[
-        Path | None, typer.Option(metavar="PUBLIC", help="Require a signature by this public key (ed25519, PEM).")
-    ] = None,
-) -> int:
-    """Check every byte of a package that `rc1 release` wrote, without unpacking it, and name what differs.
-
-    It needs no network and no workspace.
-    """
+def _verify(session: Session, package: Path, key: Path | None) -> int:
     from rc1_lib.provenance.signatures import read_public
     from rc1_lib.release import verifier
 
@@ -124,32 +129,7 @@ def export_world(
     if left_out := run.config.training.reward.judge:
         session.show(f"the judge's share, {left_out:g} of the reward, is left out, because no judge is called there")
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
-    ending = Ending("done", words, following=then(session, "world verify", str(target)))
-    return end(session, ending, {"folder": str(target), "manifest": document})
-
-
-def verify_world(
-    session: Session,
-    folder: Annotated[Path, typer.Argument(help="A folder that `rc1 world export` wrote.")],
-    rows: Annotated[
-        Path | None, typer.Option(help="The pool that it was made from. Default: the one in its manifest.")
-    ] = None,
-) -> int:
-    """Check that an exported environment matches this workspace: rows, templates, limits, reward.
-
-    Give the same flags as to the export. If anything differs, the command names it and exits with 2.
-    """
-    run = session.open()
-    from rc1_lib.extras.worlds.check import differences, named_pool
-
-    at = run.workspace.path(session.given(folder))
-    found = differences(run, at, _pool(session, run, rows) if rows else named_pool(run, at))
-    session.show_some(map(str, found))
-    words = f"{at.name}: {f'{len(found)} differences from' if found else 'is'} the environment of this workspace"
-    failures = [Failure(str(one), "export it again, or restore what changed") for one in found]
-    listed = [{"where": one.where, "found": one.found, "here": one.here} for one in found]
-    ending = Ending("fail" if found else "pass", words, failures)
-    return end(session, ending, {"same": not found, "differences": listed})
+    return end(session, Ending("done", words), {"folder": str(target), "manifest": document})
 
 
 def _pool(session: Session, run: Run, rows: Path | None) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,18 +11,10 @@ from rc1_lib.check_words import figure
 from rc1_lib.cli.tables import table
 
 Report = Mapping[str, Any]
-"""The body of a step's report; the checks of its `gate`, if there is one, say what was expected."""
+"""The body of a step's report; the table of its gate says what was expected of its figures."""
 
-_HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
-_GAINS = {
-    "improve_pct_vs_old": "rank correlation gained, per cent",
-    "improve_pct_vs_equal": "",
-    "mae_drop_pct_vs_old": "mean absolute error lowered, per cent",
-    "mae_drop_pct_vs_equal": "",
-}
-"""Figure of the calibration -> the name of the gate's check on it, or ""."""
-_CHANGES = {"rate_drop_pct": "rate drop, %", "turns_up": "mean turns up", "success_drop_pp": "success drop, pp"}
-"""The same for the ablation."""
+_GAINS = ("improve_pct_vs_old", "improve_pct_vs_equal", "mae_drop_pct_vs_old", "mae_drop_pct_vs_equal")
+_CHANGES = ("rate_drop_pct", "turns_up", "success_drop_pp")
 _CHOSEN = {
     "overclar_rate": "asks where nothing is missing",
     "ask_rate_where_needed": "asks where something is missing",
@@ -54,13 +45,12 @@ def calibration_table(report: Report) -> list[Table]:
     folds = table("held-out dialogues: calibrated / equal / old weights", columns, [*lines, None, whole], columns)
     folds.caption = "all: the median of the folds' spearman, the MAE over all held-out dialogues"
     gains = {name: {**found["intervals"].get(name, {}), "value": found[name]} for name in _GAINS}
-    return [weights, folds, _figures("gains of the calibration", gains, report, _GAINS)]
+    return [weights, folds, _figures("gains of the calibration", gains)]
 
 
 def shadow_table(report: Report) -> Table:
-    """Return every figure of the shadow run: value, interval, threshold, and whether the whole interval clears it."""
-    names = {name: name for name in report["figures"]}
-    return _figures("baseline reward and calibrated reward", report["figures"], report, names)
+    """Return every figure of the shadow run with its interval."""
+    return _figures("baseline reward and calibrated reward", report["figures"])
 
 
 def split_table(report: Report) -> Table:
@@ -86,8 +76,7 @@ def ablation_table(report: Report) -> list[Table]:
         sides = (figures["without"][name], figures["with"][name])
         rows.append((words, *(_number(name, one) if name == "avg_turns" else _share(one) for one in sides)))
     chosen = table("over-clarification penalty", ("figure", "without", "with"), rows, ("without", "with"))
-    differences = {name: figures[name] for name in _CHANGES}
-    return [chosen, _figures("differences", differences, report, _CHANGES)]
+    return [chosen, _figures("differences", {name: figures[name] for name in _CHANGES})]
 
 
 def attack_table(report: Report) -> Table:
@@ -106,22 +95,9 @@ def attack_table(report: Report) -> Table:
     return table(title, ("policy", *numbers), rows, numbers)
 
 
-def _figures(title: str, figures: Mapping[str, Report], report: Report, checked: Mapping[str, str]) -> Table:
-    """Return one line per figure; `checked` names the gate's check on each."""
-    wanted = {check["name"]: check for check in report.get("gate", {}).get("checks", ()) if check["op"] in _HOLDS}
-    heads = ("figure", "value", "interval", "wanted", "clears")
-    rows = []
-    for name, found in figures.items():
-        check = wanted.get(checked.get(name, ""))
-        judged = (f"{check['op']} {figure(check['threshold'])}", _clears(found, check)) if check else ("", "")
-        rows.append((name, _number(name, found["value"]), _span(name, found), *judged))
-    return table(title, heads, rows, heads[1:])
-
-
-def _clears(found: Report, check: Report) -> str:
-    """Return whether the end of the interval that is closer to failing passes, or none if it is undefined."""
-    end = found.get("low" if check["op"].startswith(">") else "high")
-    return _NONE if end is None else figure(_HOLDS[check["op"]](end, check["threshold"]))
+def _figures(title: str, figures: Mapping[str, Report]) -> Table:
+    rows = [(name, _number(name, found["value"]), _span(name, found)) for name, found in figures.items()]
+    return table(title, ("figure", "value", "interval"), rows, ("value", "interval"))
 
 
 def _number(name: str, value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 _BAR_WIDTH = 12
 _EVERY_S = 10.0
 """Shortest time between two progress lines of one stage when there is no terminal."""
-SOME = 40
-"""Lines of a long list that are printed; the JSON document has all of them."""
 WIDTH = 100
 """Columns of the output: at most this many on a terminal, exactly this many elsewhere."""
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
@@ -50,6 +48,8 @@ class Session:
     """What the command line overrides in the configuration, without the environment's overrides."""
     common: tuple[str, ...] = ()
     """The part of `overrides` that comes from the shared options, not from the command's own flags."""
+    recorded: str | None = None
+    """The workspace's recorded configuration, if the run was opened by it."""
     documented: bool = False
     """Whether the JSON document was printed."""
 
@@ -78,15 +78,15 @@ class Session:
         verified = VERIFIED if options.reward == "verified" else ()
         self.common = (*options.settings, *verified, *_overrides({"sources.use": source(options.sources)}))
         self.overrides = (*self.common, *_overrides(flags or {}))
-        recorded = recorded_config(options.workspace) if remembered and options.config is None else None
+        self.recorded = recorded_config(options.workspace) if remembered and options.config is None else None
         self.run = open_run(
             profile=options.profile,
-            config=options.config or recorded,
+            config=options.config or self.recorded,
             overrides=self.overrides,
             workspace=options.workspace,
             reading={key: path for key, path in (reading or {}).items() if path is not None},
         )
-        if recorded is not None:
+        if self.recorded is not None:
             check_remembered_addresses(self.run, self.overrides)
         return self.run
 
@@ -102,13 +102,6 @@ class Session:
                     console.print(visible(one), soft_wrap=True, markup=False)
                 else:
                     console.print(one, markup=False)
-
-    def show_some(self, lines: Iterable[str]) -> None:
-        """Print the first `SOME` lines, and how many more there are."""
-        listed = list(lines)
-        self.show(*listed[:SOME])
-        if len(listed) > SOME:
-            self.show(f"and {len(listed) - SOME} more; --json lists all")
 
     def document(self, value: Any) -> None:
         """Print the JSON document if --json was given. NaN becomes null."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -47,17 +46,28 @@ def init(
     return end(session, ending, {"folder": str(root), "files": files})
 
 
-def doctor(session: Session, seed: Seed = None) -> int:
+def doctor(
+    session: Session,
+    seed: Seed = None,
+    learnability: Annotated[
+        bool,
+        typer.Option(
+            "--learnability",
+            help="Also let the initial policy play prompts several times, which takes minutes: do rewards of a prompt "
+            "differ, could the evaluation show a gain? A live judge is asked. Writes reports/learnability.json.",
+        ),
+    ] = False,
+) -> int:
     """Make the checks of a training before it: ticket, base, rows, judge, servers, disk, memory. Writes nothing.
 
-    Give the flags of the training.
+    The settings are those that the workspace has recorded, with this command's flags on top, as for the training.
     """
     from rc1_lib.doctor.looks import examined
 
-    run = session.open({"pool.seed": seed})
+    run = session.open({"pool.seed": seed}, remembered=True)
     quieten(hub=False)
     with stages():
-        found = examined(run)
+        found = examined(run, plays=learnability)
     rows = [
         (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
          "\n-> ".join(part for part in (one.found, one.advice) if part))
@@ -124,45 +134,35 @@ def serve(
     return end(session, ending, None, code)
 
 
-def show_config(session: Session) -> int:
-    """Print the effective configuration: the file, with --set and the environment applied."""
-    from rc1_lib.config.file import dump_config
-    from rc1_lib.masking import mask_tree, secrets
-
-    if (small := train_config_file(session)) is not None:
-        return _shown(session, small.name, _show_small(session, small))
-    run = session.open()
-    hidden = secrets()
-    session.show(dump_config(run.config, hidden).rstrip())
-    name = run.workspace.name(run.config_path)
-    return _shown(session, name, mask_tree(run.config.model_dump(mode="json"), hidden))
-
-
-def _shown(session: Session, name: str, document: dict[str, Any]) -> int:
-    words = f"effective configuration of {name}, not verified"
-    with redirect_stdout(sys.stderr):  # so that `rc1 config show > FILE` writes only the configuration
-        return end(session, Ending("done", words, following=then(session, "config verify")), document)
-
-
 def verify_config(session: Session) -> int:
-    """Check that the configuration is complete and allowed to train, and print the effective one.
+    """Check that the configuration is complete and can be trained, and print the effective one.
 
     For a small local configuration (--config configs/train_local.yaml), also check that its engine can learn from its
     rows.
     """
     from rc1_lib.config.file import dump_config
+    from rc1_lib.config.hub_name import reads_like_folder
     from rc1_lib.gates.gate_list import check_waivers
     from rc1_lib.gates.training_config import order_of_pay
-    from rc1_lib.judge.budget import check_evaluation_calls
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
+    from rc1_lib.preflight.preconditions import (
+        check_base,
+        check_can_calibrate,
+        check_settings,
+        check_waiver_reasons,
+    )
 
     if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)
     run = session.open()
     check_waivers(run)
     check_provider(run.config.judge.provider)
-    check_evaluation_calls(run.config, seeds=1)
+    check_settings(run)
+    check_waiver_reasons(run)
+    check_can_calibrate(run)
+    if not reads_like_folder(run.config.base_model):  # a folder may be made later
+        check_base(run)
     hidden = secrets()
     session.show(dump_config(run.config, hidden).rstrip())
     session.show(f"what training pays: {order_of_pay(run.config)}")
@@ -178,25 +178,18 @@ def verify_config(session: Session) -> int:
 
 
 def _verify_small(session: Session, path: Path) -> int:
-    from rc1_lib.training.train_config import check_of_rows, load_train_config
-
-    check_of_rows(load_train_config(path, session.options.settings))
-    document = {"pass": True, "config": _show_small(session, path), "overrides": list(session.options.settings)}
-    words = f"{path.name}: a small local configuration, complete; no gate applies to it"
-    return end(session, Ending("pass", words, following=then(session, "train")), document)
-
-
-def _show_small(session: Session, path: Path) -> dict[str, Any]:
-    """Print and return the effective small configuration."""
     import yaml
 
     from rc1_lib.masking import mask_tree, secrets
-    from rc1_lib.training.train_config import load_train_config
+    from rc1_lib.training.train_config import check_of_rows, load_train_config
 
     config = load_train_config(path, session.options.settings)
+    check_of_rows(config)
     tree: dict[str, Any] = mask_tree(config.model_dump(mode="json"), secrets())
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
-    return tree
+    document = {"pass": True, "config": tree, "overrides": list(session.options.settings)}
+    words = f"{path.name}: a small local configuration, complete; no gate applies to it"
+    return end(session, Ending("pass", words, following=then(session, "train")), document)
 
 
 def train_config_file(session: Session) -> Path | None:

@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TextIO, cast
@@ -102,15 +102,15 @@ def lasting_streams() -> Iterator[None]:
 
 
 class LoggedStream:
-    """A stream that masks secrets and copies whole lines, without colours, into a log that streams share.
+    """A stream that masks secrets and copies whole lines, without colours, into logs that streams share.
 
     Attributes:
         lost: why lines could not be logged; empty if all were.
     """
 
-    def __init__(self, stream: TextIO, log: IO[str], lock: threading.Lock) -> None:
+    def __init__(self, stream: TextIO, logs: Sequence[IO[str]], lock: threading.Lock) -> None:
         self.unlogged = stream
-        self._log, self._lock = log, lock
+        self._logs, self._lock = logs, lock
         self._hidden = secrets()
         self._pending = ""
         self.lost = ""
@@ -131,9 +131,10 @@ class LoggedStream:
 
     def _record(self, lines: list[str]) -> None:
         try:
-            for line in lines:
-                self._log.write(conceal(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
-            self._log.flush()
+            for log in self._logs:
+                for line in lines:
+                    log.write(conceal(_CONTROLS.sub("", line).rpartition("\r")[2], self._hidden) + "\n")
+                log.flush()
         except OSError as error:  # the command goes on; `logbook` says at its end that lines are lost
             self.lost = error.strerror or str(error)
 
@@ -142,30 +143,35 @@ class LoggedStream:
 
 
 @contextmanager
-def logbook(workspace: Path) -> Iterator[Path]:
+def logbook(workspace: Path, also: str = "") -> Iterator[Path]:
     """Log the command and all output inside the block to `logs/ops_<time>.log`; yields the log's path.
+
+    Args:
+        workspace: the folder with `logs`.
+        also: a second log below it, to which the same lines are added.
 
     Raises:
         RC1Error: when the workspace cannot be written to.
     """
     path = stamped(workspace / "logs", "ops", ".log")
-    log = None
+    logs = list[IO[str]]()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        log = path.open("a", encoding="utf-8", errors="backslashreplace")
-        print("$", typed(), file=log, flush=True)
+        for place in (path, *([workspace / also] if also else [])):
+            logs.append(place.open("a", encoding="utf-8", errors="backslashreplace"))
+            print("$", typed(), file=logs[-1], flush=True)
     except OSError as error:
-        if log is not None:  # the disk is full
+        for log in logs:  # the disk is full
             with suppress(OSError):
                 log.close()
-            path.unlink()
+        path.unlink(missing_ok=True)
         room = "free space, or " if error.errno in FULL else ""
         raise RC1Error(
             f"--workspace {workspace}: cannot write the log there ({error.strerror}); {room}choose another folder"
         ) from None
     lock = threading.Lock()
     before = sys.stdout, sys.stderr
-    logged = tuple(LoggedStream(stream, log, lock) for stream in before)
+    logged = tuple(LoggedStream(stream, logs, lock) for stream in before)
     sys.stdout, sys.stderr = (cast(TextIO, stream) for stream in logged)
     try:
         yield path
@@ -173,8 +179,9 @@ def logbook(workspace: Path) -> Iterator[Path]:
         sys.stdout, sys.stderr = before
         for stream in logged:
             stream.finish()
-        with suppress(OSError):
-            log.close()
+        for log in logs:
+            with suppress(OSError):
+                log.close()
         if lost := next((stream.lost for stream in logged if stream.lost), ""):
             print(f"rc1: {path}: lacks lines, they could not be written ({lost})", file=sys.stderr)
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from rc1_lib.check_words import failed_lines, figure, wanted
+from rc1_lib.check_words import check_line, failed_lines, figure, wanted
 from rc1_lib.cli.streams import visible
 from rc1_lib.numbers.uncertainty import margin
 from rc1_lib.records import Check
@@ -67,8 +67,8 @@ def gates_table(title: str, gates: Sequence[Mapping[str, Any]]) -> Table:
     """
     rows = []
     for gate in errors_once(gates):
-        counted = [check for check in gate["checks"] if check["op"] != "info"]
-        passed = sum(bool(check["passed"]) for check in counted)
+        counted = [check for check in map(Check.from_dict, gate["checks"]) if check.op != "info"]
+        passed = sum(check.passed for check in counted)
         rows.append(
             (gate["name"], Text(*_MARKS[gate["status"]]), f"{passed}/{len(counted)}", *_decision(gate, counted))
         )
@@ -100,10 +100,10 @@ def errors_once(gates: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def undecided_lines(gates: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the checks that passed although their interval covers the threshold: other rows might fail them."""
     return [
-        f"{gate['name']}: {check['name']} is {figure(check['value'])}, wanted {wanted(check)}; {words}"
+        f"{gate['name']}: {check_line(check)}; {words}"
         for gate in gates
-        for check in gate["checks"]
-        if check["passed"] and (words := Check.from_dict(check).undecided)
+        for check in map(Check.from_dict, gate["checks"])
+        if check.passed and (words := check.undecided)
     ]
 
 
@@ -135,18 +135,17 @@ def counts(found: Mapping[Any, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in found.items())
 
 
-def _decision(gate: Mapping[str, Any], counted: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+def _decision(gate: Mapping[str, Any], counted: Sequence[Check]) -> tuple[str, str]:
     if gate["status"] == "waived":
         return gate["waiver"], ""
     if gate["status"] == "not applicable":
         return gate["not_applicable"], ""
     if gate["status"] == "not judged":
         return f"waits for {gate['waits_for']}", ""
-    failed = [check for check in counted if not check["passed"]]
+    failed = [check for check in counted if not check.passed]
     if not failed and gate["error"]:
         return gate["error"], ""
     if not counted:
         return "", ""
-    check = failed[0] if failed else min(counted, key=lambda one: margin(one["value"], one["op"], one["threshold"]))
-    undecided = ", undecided" if Check.from_dict(check).undecided else ""
-    return check["name"], f"{figure(check['value'])} {wanted(check)}{undecided}"
+    check = failed[0] if failed else min(counted, key=lambda one: margin(one.value, one.op, one.threshold))
+    return check.name, f"{figure(check.value)} {wanted(check)}{', undecided' if check.undecided else ''}"

@@ -244,7 +244,7 @@ def _train_small(session: Session, path: Path, resume_from: str | None, start_ov
 def evaluate(
     session: Session,
     what: Annotated[
-        str, typer.Argument(help="torch: a checkpoint (latest, a step, a path). gguf: a file of `rc1 ckpt gguf`.")
+        str, typer.Argument(help="torch: a checkpoint (latest, a step, a path). gguf: a .gguf file.")
     ] = "latest",
     engine: Annotated[
         Literal["torch", "gguf"],
@@ -257,7 +257,7 @@ def evaluate(
     No gate reads the report (reports/offline_ENGINE_KEY.json).
     """
     if engine == "gguf" and not what.endswith(".gguf"):
-        raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt gguf writes one")
+        raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt export --gguf writes one")
     run = session.open(remembered=True)
     named = run.workspace.path(what) if engine == "gguf" else found_checkpoint(session, what)
     quieten_models(run)

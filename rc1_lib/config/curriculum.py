@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rc1_lib.config.values import MetricName, Positive, Section
+from rc1_lib.config.values import MetricName, NotNegative, Positive, Section
 
 
 class Checkpoints(Section):
@@ -22,6 +22,9 @@ class Checkpoints(Section):
     least 2 and more than `training.collapse.patience`, so that a good one is left; null: all are kept."""
     keep_every: Positive | None
     """Older ones are kept at every multiple of this many steps; null: none."""
+    grace_s: NotNegative = 30.0
+    """Seconds after a SIGTERM in which training finishes its step and writes a checkpoint, before the signal ends it; a
+    second signal ends it at once, as does the first one with 0."""
 
     @model_validator(mode="after")
     def _check_retention(self) -> Self:

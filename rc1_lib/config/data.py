@@ -19,6 +19,7 @@ from rc1_lib.config.values import (
     names_all,
     sums_to_one,
 )
+from rc1_lib.errors import ConfigError
 from rc1_lib.records import BUCKETS, Bucket
 
 
@@ -131,3 +132,18 @@ class ScaleUp(Section):
         if any(larger <= smaller for smaller, larger in pairwise(self.sizes)):
             raise ValueError(f"scale_up.sizes is {list(self.sizes)}, expected each size larger than the one before")
         return self
+
+    def check_last(self, rows: int) -> None:
+        """Require the last size to be that of the whole pool.
+
+        Args:
+            rows: `pool.n`.
+
+        Raises:
+            ConfigError: names both, and what to do.
+        """
+        if self.sizes[-1] != rows:
+            raise ConfigError(
+                f"scale_up.sizes: ends with {self.sizes[-1]}, expected {rows} (pool.n), because the last size must be "
+                f"the whole pool; change one of the two"
+            )

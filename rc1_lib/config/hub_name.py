@@ -31,7 +31,7 @@ def check_pinned(base: str, key: str) -> None:
         ConfigError: says how to name a commit.
     """
     if reads_like_folder(base):
-        raise ConfigError(f"{key}: {base} not found; build it with `rc1 build-base`, or name another model")
+        raise ConfigError(f"{key}: {base} not found; name the folder of a model")
     name, commit = name_and_commit(base)
     if commit is None or not _COMMIT.fullmatch(commit):
         raise ConfigError(

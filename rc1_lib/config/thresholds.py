@@ -1,6 +1,6 @@
-"""Every threshold of every gate: the `gates:` section of a configuration.
+"""Thresholds of the gates that a specification names or a profile sets: the `gates:` section of a configuration.
 
-There are no defaults: each number that decides something must be visible in the file.
+They have no defaults, so that the file shows them. The others are constants next to the check that compares them.
 """
 
 from __future__ import annotations
@@ -48,16 +48,6 @@ class DiversityGate(Section):
     """Minimum number of styles."""
     min_templates_per_kind: Positive
     """Minimum number of templates of each kind in use."""
-    max_alike: Share
-    """Maximum share of word pairs that two templates of one kind and language may share; above it, both count as one
-    template."""
-
-
-class ShadowSetGate(Section):
-    """Thresholds of the shadow-set gate."""
-
-    max_bucket_diff: Share
-    """By how much the share of easy, medium or hard rows may differ from the pool's."""
 
 
 class DuplicatesGate(Section):
@@ -65,12 +55,6 @@ class DuplicatesGate(Section):
 
     max_dup_pct: Annotated[float, Field(ge=0, le=100)]
     """Maximum share of rows, in per cent, that repeat an earlier one."""
-    similarity: Share
-    """Jaccard similarity at which two rows become near duplicates."""
-    shingle: Words
-    """Words per shingle."""
-    permutations: Annotated[int, Field(ge=1, le=4096)]
-    """Permutations of the MinHash that finds candidates."""
     numbers: Literal["differ", "alike"]
     """What rows that differ only in numbers count as: `differ`, different rows; `alike`, copies."""
 
@@ -91,45 +75,6 @@ class LeakageGate(Section):
     """Words per n-gram."""
     max_similarity: Share
     """Maximum share of a shadow question's n-grams that may occur in one row."""
-    min_words: Words
-    """Number of its words, in order in one passage, from which the passage is a leak; a shorter question must occur
-    whole."""
-    in_order: Share
-    """Share of its words, in order in one passage, from which the passage is a leak."""
-    max_kept: Share
-    """Maximum share of those words' weight in such a passage, if the row's own question has another wording."""
-    max_kept_alike: Share
-    """The same, if the row's own question is worded like the shadow question."""
-
-
-class ConsistencyGate(Section):
-    """Thresholds of the consistency gate."""
-
-    max_rows: Annotated[int, Field(ge=0)]
-    """Maximum number of rows with one kind of inconsistency."""
-    max_other_sums: Share
-    """Maximum share of word problems whose last calculation is not the gold answer, as in some public annotations."""
-
-
-class MissingPieceGate(Section):
-    """Thresholds of the gate that tests whether what is missing is really missing, and nothing else."""
-
-    max_rows: Share
-    """Maximum share of a task's rows, in the worst file, with one kind of fault."""
-
-
-class AnswerRuleGate(Section):
-    """Thresholds of the gate that tests every task's rule with known-right and known-wrong answers."""
-
-    min_golds: Annotated[int, Field(ge=1)]
-    """Minimum number of different gold answers of a task, except for yes and no. With only one, a rule that accepts
-    another question's answer would go unnoticed."""
-    min_kinds: Positive
-    """Minimum number of kinds of right spellings, and of wrong answers, that must apply to a task's gold answers."""
-    max_wrong_paid: Share
-    """Maximum share of wrong answers that a rule may accept."""
-    max_right_refused: Share
-    """Maximum share of right spellings that a rule may reject."""
 
 
 class MixGate(Section):
@@ -365,7 +310,7 @@ class EvaluationGate(Section):
 
 
 class LearnabilityGate(Section):
-    """Thresholds of the reward-signal check, on several rollouts of the initial policy: `rc1 learnability`."""
+    """Thresholds of the reward-signal check, on several rollouts of the initial policy."""
 
     min_prompts: Positive
     """Minimum number of prompts to try of every task and bucket."""
@@ -394,19 +339,15 @@ class ControlGate(Section):
 
 
 class Gates(Section):
-    """Every threshold of every gate, and the waivers. A gate of another package has a section of its own name."""
+    """Thresholds of the gates, and the waivers. A gate of another package has a section of its own name."""
 
     model_config = ConfigDict(extra="allow")
 
     shared: SharedThresholds
-    shadow_set: ShadowSetGate
     diversity: DiversityGate
     duplicates: DuplicatesGate
     length: LengthGate
     leakage: LeakageGate
-    consistency: ConsistencyGate
-    missing_piece: MissingPieceGate
-    answer_rule: AnswerRuleGate
     mix: MixGate
     difficulty: DifficultyGate
     weights: WeightsGate

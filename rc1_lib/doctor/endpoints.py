@@ -53,11 +53,11 @@ def look_at_vllm(run: Run) -> Finding:
     training = run.config.training
     if training.rollout.sampler != "vllm":
         return Finding(f"none: training.rollout.sampler is {training.rollout.sampler}")
-    from rc1_lib.extras.vllm.adapter import PREFIX
-    from rc1_lib.extras.vllm.server import GO_ON, Served, VLLMError, access_of, connected, quoted
     from rc1_lib.training.rollout.decoder import longest_dialogue
+    from rc1_lib.training.vllm.adapter import PREFIX
+    from rc1_lib.training.vllm.server import GO_ON, Served, VLLMError, access_of, connected, quoted
 
-    access = replace(access_of(training.vllm), attempts=1, timeout_s=_TIMEOUT_S)
+    access = replace(access_of(training.vllm), retries=0, timeout_s=_TIMEOUT_S)
 
     async def asked() -> tuple[Served, bool]:
         async with connected(access) as server:

@@ -15,6 +15,7 @@ from rc1_lib.doctor.start import (
     look_at_resume,
     look_at_rows,
     look_at_ticket,
+    try_learnability,
 )
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
@@ -40,10 +41,16 @@ LOOKS: Mapping[str, Look] = MappingProxyType(
 )
 
 
-def examined(run: Run) -> dict[str, Finding]:
-    """The findings of all checks. An error that would stop a run is a finding with the same words."""
+def examined(run: Run, *, plays: bool = False) -> dict[str, Finding]:
+    """The findings of all checks. An error that would stop a run is a finding with the same words.
+
+    Args:
+        run: what would be trained.
+        plays: whether the initial policy plays, for `learnability`; else its latest report is read.
+    """
     found, refusals = dict[str, Finding](), dict[str, str]()
-    for done, (name, look) in enumerate(LOOKS.items()):
+    looks = {**LOOKS, "learnability": try_learnability} if plays else LOOKS
+    for done, (name, look) in enumerate(looks.items()):
         report_progress("doctor", done, len(LOOKS))
         try:
             found[name] = look(run)

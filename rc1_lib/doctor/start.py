@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from rc1_lib.check_words import check_line
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.doctor.base import base_config, base_folder
 from rc1_lib.doctor.finding import Finding
-from rc1_lib.preflight.ticket import verify_ticket
+from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training.run_paths import LEDGER, paths_of
 from rc1_lib.workspace.artifacts import in_form, read_json
+from rc1_lib.workspace.folder import holding
 
 
 def look_at_ticket(run: Run) -> Finding:
@@ -54,7 +57,7 @@ def look_at_rows(run: Run) -> Finding:
 
 
 def look_at_learnability(run: Run) -> Finding:
-    """What the last check of learnability with this configuration found; it plays, so the doctor does not repeat it."""
+    """What the last check of learnability with this configuration found."""
     from rc1_lib.forecast.learnability import REPORT, START_REPORT
 
     for name in (REPORT, START_REPORT):
@@ -63,10 +66,25 @@ def look_at_learnability(run: Run) -> Finding:
                 report = read_json(path)
                 if report["config_sha256"] != run.config_sha256:
                     continue
-                if report["pass"] is not True:
-                    return Finding(f"{name}: it failed", "do what its checks say, then repeat it: rc1 learnability")
-                return Finding(f"{name}: it passed")
-    return Finding("not tried with this configuration: rc1 learnability plays prompts, as training does at its start")
+                if report["pass"] is True:
+                    return Finding(f"{name}: it passed")
+                failed = GateResult.from_report(report["gate"]).failures
+                return Finding(
+                    f"{name}: it failed: {'; '.join(map(check_line, failed))}",
+                    f"{failed[0].advice}; then repeat it: rc1 doctor --learnability",
+                )
+    return Finding("not tried with this configuration: rc1 doctor --learnability plays prompts, as training does first")
+
+
+def try_learnability(run: Run) -> Finding:
+    """Whether the initial policy can learn: it plays prompts several times."""
+    from rc1_lib.forecast.learnability import run_learnability
+    from rc1_lib.training.ppo_run import prepare
+
+    run = replace(run, vouched=vouched_by(verify_ticket(run)))
+    with holding(run.workspace, "a check of learnability"):
+        run_learnability(prepare(run))
+    return look_at_learnability(run)
 
 
 def look_at_resume(run: Run) -> Finding:

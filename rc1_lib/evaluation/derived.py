@@ -33,5 +33,5 @@ def _latest(run: Run) -> str:
 
 
 EVALUATION = Artifact(
-    KIND, _latest, _settings, "rc1_lib.evaluation.policies.evaluate_run", "rc1 train",
+    KIND, _latest, _settings, "rc1_lib.evaluation.policies.evaluate_run", "rc1 train", code="ticket",
 )  # fmt: skip

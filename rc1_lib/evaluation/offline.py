@@ -135,7 +135,7 @@ def by_torch(run: Run, checkpoint: Path) -> OfflinePolicy:
 
 
 def by_llama_cpp(run: Run, file: Path) -> OfflinePolicy:
-    """Open a GGUF file that `rc1 ckpt gguf` wrote, to be played by llama.cpp on the CPU.
+    """Open a GGUF file that `rc1 ckpt export --gguf` wrote, to be played by llama.cpp on the CPU.
 
     Raises:
         RC1Error: when it has no manifest or does not match it.
@@ -145,10 +145,10 @@ def by_llama_cpp(run: Run, file: Path) -> OfflinePolicy:
         name, sha256, checkpoint = manifest["file"], manifest["sha256"], manifest["checkpoint"]["sha256"]
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(
-            f"{file.parent / MANIFEST}: expected the manifest of a GGUF file; write one with `rc1 ckpt gguf`"
+            f"{file.parent / MANIFEST}: expected the manifest of a GGUF file; write one with `rc1 ckpt export --gguf`"
         ) from None
     if file.name != name or not file.is_file() or sha256_file(file) != sha256:
-        raise RC1Error(f"{file}: changed since it was verified; write it again with `rc1 ckpt gguf`")
+        raise RC1Error(f"{file}: changed since it was verified; write it again with `rc1 ckpt export --gguf`")
 
     @contextmanager
     def opened(base: str) -> Iterator[Plays]:

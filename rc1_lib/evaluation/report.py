@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, KIND
 from rc1_lib.evaluation.episodes import IDENTITY, checked
@@ -134,15 +135,5 @@ def evaluation_markdown(report: Mapping[str, Any]) -> str:
         groups_rows(report, "sampled"),
         statuses_rows(report, "sampled"),
     ]
-    gate = report["gate"]
-    verdict = "passed" if report["pass"] else gate["error"] or "; ".join(
-        f"{check['name']}: {_shown(check['value'])}, wanted {check['op']} {check['threshold']:g}"
-        + (f", {check['undecided']}" if check.get("undecided") else "")
-        for check in gate["checks"]
-        if not check["passed"]
-    )  # fmt: skip
+    verdict = gate_sentence(GateResult.from_report(report["gate"]), advice=False)
     return "\n".join([f"# ppo_eval: {verdict}\n", *(table.markdown() for table in tables)])
-
-
-def _shown(value: float | None) -> str:
-    return "undefined" if value is None or value != value else f"{value:.4g}"

@@ -3,8 +3,6 @@
 | extra | what | group |
 |---|---|---|
 | `adapters` | the judge as a reward function for TRL and verl | |
-| `base_builder` | builds the bundled tiny model | `train` |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
-| `vllm` | sampling with a vLLM server | `train` |
 | `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """

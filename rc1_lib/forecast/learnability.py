@@ -35,7 +35,7 @@ from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256
 
 GATE = "learnability"
 PROMPTS = 300
-"""Training rows that `rc1 learnability` plays, drawn from each task and bucket by its share: enough to judge each."""
+"""Rows that `rc1 doctor --learnability` plays, drawn from each task and bucket by its share: enough to judge each."""
 REPORT = "reports/learnability.json"
 START_REPORT = "reports/learnability_at_start.json"
 
@@ -393,15 +393,3 @@ def _turn_checks(trial: Trial, thresholds: LearnabilityGate) -> list[Check]:
 
 def _interval(found: Estimate, cases: int, of: str = "prompts") -> CheckInterval:
     return CheckInterval(found.low, found.high, CONFIDENCE, cases, of)
-
-
-def summary_rows(body: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Return the groups of a report as rows of a table."""
-    return [
-        (name, str(group["prompts"]), *(_cell(group[part]) for part in ("pass_1", "pass_n", "alike")))
-        for name, group in body["groups"].items()
-    ]
-
-
-def _cell(share: dict[str, float]) -> str:
-    return f"{share['value']:.0%} [{share['low']:.0%}, {share['high']:.0%}]"

@@ -14,14 +14,23 @@ import polars as pl
 from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
 from rc1_lib.answer_rules.golds import MOST_GOLDS, Form, Gold, Sample, spread
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
-from rc1_lib.config.thresholds import AnswerRuleGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.spec import GateSpec, Round
-from rc1_lib.numbers.uncertainty import CheckInterval
+from rc1_lib.numbers.uncertainty import CONFIDENCE, CheckInterval
 from rc1_lib.records import Check, GateResult, Task
 from rc1_lib.task_specs import task_spec
 
 GATE = "answer_rule"
+MAX_WRONG_PAID = 0.005
+"""Largest share of wrong answers that a rule may accept: what is paid wrongly is learned."""
+MAX_RIGHT_REFUSED = 0.02
+"""Largest share of right spellings that a rule may reject, which only costs reward."""
+MIN_KINDS = 20
+"""Fewest kinds of right spellings, and of wrong answers, that must apply to a task's golds; with fewer, the rule is not
+tried."""
+MIN_GOLDS = 2
+"""Fewest different golds of a task, except yes and no. With one, a rule that accepts another question's answer would go
+unnoticed."""
 _SHOWN = 300
 """Characters of an answer that an offender shows."""
 _ADVICE = (
@@ -33,8 +42,6 @@ _ADVICE = (
 def answer_rule_gate(
     rows: pl.DataFrame,
     rule_of: Callable[[Task], Rule],
-    thresholds: AnswerRuleGate,
-    confidence: float,
     most_golds: int = MOST_GOLDS,
 ) -> GateResult:
     """Check the rule of every task that has rows.
@@ -42,23 +49,19 @@ def answer_rule_gate(
     Args:
         rows: rows of the pool.
         rule_of: maps a task's name to its rule.
-        thresholds: `gates.answer_rule`.
-        confidence: confidence level of the intervals.
         most_golds: maximum number of a task's gold answers that test answers are made from.
     """
-    return judged(reports_of(pool_golds(rows, most_golds), rule_of, confidence), thresholds, confidence)
+    return judged(reports_of(pool_golds(rows, most_golds), rule_of))
 
 
-def reports_of(
-    samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule], confidence: float
-) -> dict[Task, RuleReport]:
+def reports_of(samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule]) -> dict[Task, RuleReport]:
     """Test every task's rule on the task's gold answers."""
-    return {task: ask_rule(rule_of(task), sample, confidence) for task, sample in samples.items()}
+    return {task: ask_rule(rule_of(task), sample) for task, sample in samples.items()}
 
 
-def judged(reports: Mapping[Task, RuleReport], thresholds: AnswerRuleGate, confidence: float) -> GateResult:
+def judged(reports: Mapping[Task, RuleReport]) -> GateResult:
     """Judge the reports on the tasks' rules."""
-    checks = [check for task, report in reports.items() for check in _checks(task, report, thresholds, confidence)]
+    checks = [check for task, report in reports.items() for check in _checks(task, report)]
     if not checks:
         checks = [at_least("tasks with gold answers", 0, 1, "there are no rows with gold answers to test")]
     listed = [_offender(task, one) for task, report in reports.items() for one in _first_of_each_kind(report.offences)]
@@ -85,13 +88,13 @@ def _gold(row: Mapping[str, Any]) -> Gold:
     return Gold(row["answer"], tuple(row.get("aliases") or ()), row["question"], page, row["id"])
 
 
-def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate, confidence: float) -> Iterator[Check]:
+def _checks(task: Task, report: RuleReport) -> Iterator[Check]:
     for name, rate, most in (
-        ("wrong answers paid, share", report.wrong_paid, thresholds.max_wrong_paid),
-        ("right answers refused, share", report.right_refused, thresholds.max_right_refused),
+        ("wrong answers paid, share", report.wrong_paid, MAX_WRONG_PAID),
+        ("right answers refused, share", report.right_refused, MAX_RIGHT_REFUSED),
     ):
         # Yes and no have no further variants: all of them were tested.
-        interval = None if report.form is Form.VERDICT else _interval(rate, confidence)
+        interval = None if report.form is Form.VERDICT else _interval(rate)
         yield at_most(f"{name}[{task}]", rate.share, most, _ADVICE, interval)
     for name, (asked, paid) in report.never().items():
         yield at_most(f"{name}[{task}]", paid, 0, f"{_ADVICE}; all {asked} such answers are wrong")
@@ -104,13 +107,13 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate, confiden
     for name, right in (("spellings", True), ("wrong answers", False)):
         kinds = sum(one.right is right for one in report.kinds)
         advice = "the gold answers allow too few kinds to test the rule: are they all the same?"
-        yield at_least(f"kinds of {name} asked about[{task}]", kinds, thresholds.min_kinds, advice)
+        yield at_least(f"kinds of {name} asked about[{task}]", kinds, MIN_KINDS, advice)
     different = f"different golds[{task}]"
     if report.form is Form.VERDICT:  # one verdict implies the other, which is tested too
         yield info(different, report.distinct)
     else:
         advice = "the task's questions have hardly any different answers: check the source"
-        yield at_least(different, report.distinct, thresholds.min_golds, advice)
+        yield at_least(different, report.distinct, MIN_GOLDS, advice)
     yield info(f"form of the golds[{task}]", report.form.value)
     for one in report.kinds:
         if one.rate.failed:
@@ -118,8 +121,8 @@ def _checks(task: Task, report: RuleReport, thresholds: AnswerRuleGate, confiden
             yield info(f"{said}: {one.kind.name}, share[{task}]", one.rate.share)
 
 
-def _interval(rate: Rate, confidence: float) -> CheckInterval:
-    return CheckInterval(rate.low, rate.high, confidence, rate.asked, "answers")
+def _interval(rate: Rate) -> CheckInterval:
+    return CheckInterval(rate.low, rate.high, CONFIDENCE, rate.asked, "answers")
 
 
 def _first_of_each_kind(offences: tuple[Offence, ...], most: int = 20) -> Iterator[Offence]:
@@ -141,9 +144,7 @@ def _offender(task: Task, one: Offence) -> Mapping[str, Any]:
 
 
 def _judge(evidence: Evidence, _: Round) -> GateResult:
-    gates = evidence.run.config.gates
-    rows, rule_of = evidence.rows("pool"), lambda task: task_spec(task).is_right
-    return answer_rule_gate(rows, rule_of, gates.answer_rule, gates.shared.confidence)
+    return answer_rule_gate(evidence.rows("pool"), lambda task: task_spec(task).is_right)
 
 
 SPEC = GateSpec(GATE, "are right answers paid, and no others", ("pool",), _judge)

@@ -45,7 +45,7 @@ def diversity_gate(
         seed: chooses the windows and the sample on which divergence is measured.
     """
     words = Words.of(undisguised(texts_of(rows, "written")))
-    apart = worded_apart(pack, thresholds.max_alike)
+    apart = worded_apart(pack)
     labels = in_parts(rows, lambda part: _confirmed_labels(part, apart))
     checks: list[Check] = []
     for suffix, part in parts(rows.select("task").with_row_index("place"), by_task):

@@ -11,6 +11,7 @@ template. So `gates.duplicates.numbers` decides, and their count is reported eit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -27,6 +28,16 @@ from rc1_lib.text.ngrams import in_chunks, ngrams
 from rc1_lib.text.normalization import undisguised
 from rc1_lib.text.token_ids import CodedTexts
 
+SIMILARITY = 0.8
+"""Jaccard similarity from which two rows are near duplicates: about one word in 27 may differ."""
+SHINGLE = 3
+"""Words per shingle: pairs of words recur in different rows, and of longer ones a changed word removes more."""
+_CHANGED = round(100 * (1 - SIMILARITY) / ((1 + SIMILARITY) * SHINGLE), 1)
+"""Per cent of evenly spread words whose change leaves two long texts as similar as the threshold. A changed word takes
+`SHINGLE` of its text's shingles away, and adds as many to the union."""
+PERMUTATIONS = 128
+_BANDS = 32
+"""Bands of four minima: half of the rows of similarity 0.38 agree in one, and practically all of those of 0.8."""
 _SEED = 42
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 _ADVICE = (
@@ -42,7 +53,7 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
     in_numbers = numbered.height - exact.height
     if thresholds.numbers == "alike":
         dialogues, exact = without_numbers(dialogues), numbered
-    near = near_duplicates(dialogues, thresholds).filter(~pl.col("row").is_in(exact["row"].implode()))
+    near = near_duplicates(dialogues, thresholds.numbers).filter(~pl.col("row").is_in(exact["row"].implode()))
     repeated = pl.concat([exact.with_columns(similarity=pl.lit(1.0)), near])
     table = rows.select("id", "task").with_row_index("row").join(repeated, on="row", how="left")
     checks = []
@@ -51,7 +62,7 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
         checks.append(at_most(f"duplicate rows, %{suffix}", share, thresholds.max_dup_pct, _ADVICE))
     checks.append(info("exact duplicates", exact.height))
     checks.append(info("near duplicates", near.height))
-    checks.append(info("words changed in a near duplicate, %, at most about", _changed(thresholds)))
+    checks.append(info("words changed in a near duplicate, %, at most about", _CHANGED))
     checks.append(info("rows that repeat an earlier one but for numbers", in_numbers))
     checks.append(info("rows on a question used before", rows.height - rows.select("source", "source_id").n_unique()))
     bad = table.filter(pl.col("earlier").is_not_null())
@@ -66,14 +77,6 @@ def duplicates_gate(rows: pl.DataFrame, thresholds: DuplicatesGate, by_task: Seq
 def without_numbers(texts: pl.Series) -> pl.Series:
     """Return the texts with every number replaced by 0."""
     return texts.str.replace_all(r"\d+(?:[.,]\d+)*", "0")
-
-
-def _changed(thresholds: DuplicatesGate) -> float:
-    """Return the per cent of evenly spread words whose change leaves two long texts as similar as the threshold.
-
-    A changed word removes `shingle` of its text's shingles, and adds as many to the union.
-    """
-    return round(100 * (1 - thresholds.similarity) / ((1 + thresholds.similarity) * thresholds.shingle), 1)
 
 
 def exact_duplicates(texts: pl.Series) -> pl.DataFrame:
@@ -94,15 +97,15 @@ def _plain(column: str) -> pl.Expr:
     return pl.col(column).str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
 
 
-def near_duplicates(texts: pl.Series, thresholds: DuplicatesGate) -> pl.DataFrame:
+def near_duplicates(texts: pl.Series, numbers: Literal["differ", "alike"]) -> pl.DataFrame:
     """Return rows at least as similar to an earlier one as the threshold: columns `row`, `earlier`, `similarity`."""
-    signatures, rows = minhash(texts, thresholds.shingle, thresholds.permutations)
-    pairs = _candidates(signatures, rows, thresholds.similarity)
+    signatures, rows = _minhash(texts)
+    pairs = _candidates(signatures, rows)
     compared = pl.concat([pairs["row"], pairs["earlier"]]).unique().sort()
-    shingles = _shingles(texts.gather(compared), thresholds.shingle)
+    shingles = _shingles(texts.gather(compared))
     found = in_parts(pairs, lambda part: _similarities(part, compared.to_numpy(), shingles))
-    found = found.filter(pl.col("similarity") >= thresholds.similarity)
-    if thresholds.numbers == "differ":
+    found = found.filter(pl.col("similarity") >= SIMILARITY)
+    if numbers == "differ":
         found = found.filter(~_differ_in_numbers(texts.gather(found["row"]), texts.gather(found["earlier"])))
     return found.sort("row", "similarity", "earlier", descending=[False, True, False]).unique(
         "row", keep="first", maintain_order=True
@@ -130,37 +133,36 @@ def _similarities(pairs: pl.DataFrame, compared: NDArray[np.uint32], shingles: C
     return both.join(shared, on="pair").select("row", "earlier", similarity=share)
 
 
-def minhash(texts: pl.Series, shingle: int, permutations: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return MinHash signatures, shape (texts with shingles, permutations), and those texts' positions."""
+def _minhash(texts: pl.Series) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return MinHash signatures, shape (texts with shingles, PERMUTATIONS), and those texts' positions."""
     # A repeated shingle does not change a minimum, so repetitions need not be removed.
-    signatures, rows = [np.empty((0, permutations), np.uint32)], [np.empty(0, np.uint32)]
-    for shingles in in_chunks(texts, shingle, lambda grams: grams):
+    signatures, rows = [np.empty((0, PERMUTATIONS), np.uint32)], [np.empty(0, np.uint32)]
+    for shingles in in_chunks(texts, SHINGLE, lambda grams: grams):
         counts = shingles.group_by("row", maintain_order=True).len("count")
         ends = counts["count"].cum_sum().cast(pl.UInt64).to_numpy()
         offsets = np.concatenate([np.zeros(1, np.uint64), ends])
         hashes = shingles["gram"].to_numpy()
-        matrix = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, permutations, _SEED)
+        matrix = RMinHash.digest_matrix_from_flat_token_hashes(hashes, offsets, PERMUTATIONS, _SEED)
         if counts.height:
             signatures.append(np.asarray(matrix.to_rows(), dtype=np.uint32))
             rows.append(counts["row"].to_numpy())
     return np.concatenate(signatures), np.concatenate(rows)
 
 
-def _shingles(texts: pl.Series, shingle: int) -> CodedTexts:
+def _shingles(texts: pl.Series) -> CodedTexts:
     """Return the distinct shingles of each text, as `ngrams` returns them."""
-    found = ngrams(texts, shingle)
+    found = ngrams(texts, SHINGLE)
     ends = found["row"].search_sorted(pl.int_range(len(texts), dtype=pl.UInt32, eager=True), side="right")
     return CodedTexts(found["gram"].to_numpy(), ends.cast(pl.Int64).to_numpy())
 
 
-def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], similarity: float) -> pl.DataFrame:
+def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32]) -> pl.DataFrame:
     """Return pairs that agree in at least one band: each row with the first and the previous row of its group.
 
     The previous row keeps chains of near duplicates.
     """
-    bands = _bands(signatures.shape[1], similarity)
     found = [np.empty((2, 0), np.uint32)]
-    for band in np.split(signatures, bands, axis=1):
+    for band in np.split(signatures, _BANDS, axis=1):
         keys = np.zeros(len(band), np.uint64)
         for column in band.T:
             keys = (keys ^ column) * _MIXER
@@ -172,14 +174,6 @@ def _candidates(signatures: NDArray[np.uint32], rows: NDArray[np.uint32], simila
         found += [rows[np.stack([order[again], order[earlier]])] for earlier in (first, again - 1)]
     pairs = np.concatenate(found, axis=1)
     return pl.DataFrame({"row": pairs[0], "earlier": pairs[1]}).unique()
-
-
-def _bands(permutations: int, similarity: float) -> int:
-    """Return the fewest bands whose 50 % point, (1/bands)^(bands/permutations), is safely below the threshold."""
-    for bands in range(1, permutations + 1):
-        if permutations % bands == 0 and (1 / bands) ** (bands / permutations) < similarity - 0.15:
-            return bands
-    return permutations
 
 
 SPEC = GateSpec(

@@ -21,7 +21,7 @@ from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import Check, GateResult
 from rc1_lib.rows.spoken import places, question_texts, spoken
 from rc1_lib.runtime.batches import slices
-from rc1_lib.text.leak_search import LeakSearch, Spelled, common
+from rc1_lib.text.leak_search import MAX_KEPT, MAX_KEPT_ALIKE, LeakSearch, Spelled, common
 from rc1_lib.text.normalization import folded, read, words
 
 _ADVICE = "drop the rows listed, or rebuild: the builder leaves shadow questions out, so the leak came from elsewhere"
@@ -59,8 +59,8 @@ def leakage_gate(
         at_least("shadow questions compared", search.checkable, 1, "there are no shadow questions to check against"),
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
         *_highest("similarity", whole, "similarity", thresholds.max_similarity, by_task),
-        *_highest("retold", retellings.filter(~pl.col("alike")), "kept", thresholds.max_kept, by_task),
-        *_highest("retold alike", retellings.filter("alike", "conclusive"), "kept", thresholds.max_kept_alike, by_task),
+        *_highest("retold", retellings.filter(~pl.col("alike")), "kept", MAX_KEPT, by_task),
+        *_highest("retold alike", retellings.filter("alike", "conclusive"), "kept", MAX_KEPT_ALIKE, by_task),
         info("rows alike, too few such to tell", retellings.filter("alike", ~pl.col("conclusive"))["row"].n_unique()),
     ]  # fmt: skip
     leaks = pl.concat(

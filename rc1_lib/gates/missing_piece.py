@@ -17,10 +17,10 @@ import polars as pl
 from scipy.special import betaincinv
 
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
-from rc1_lib.config.thresholds import MissingPieceGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.blind_reader import readings
 from rc1_lib.gates.spec import GateSpec
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.closure import Closure, closure
 from rc1_lib.rows.playable import is_playable
@@ -58,6 +58,8 @@ _ADVICE = {
     Fault.UNSETTLED: "let the user's reply name the missing piece (`user_replies.gives`), and the pages that it leads "
     "to name each other",
 }
+_MAX_ROWS = 0.005
+"""Largest share of a task's rows, in the worst file, with one kind of fault: names and figures may meet by accident."""
 _READER_ADVICE = (
     "a policy that never asks is right more often than by chance: read the offenders, and find out what gives their "
     "answers away"
@@ -100,24 +102,18 @@ class _Tally:
     guessed: dict[str, _Played] = field(default_factory=dict)
 
 
-def missing_piece_gate(
-    files: Mapping[str, pl.DataFrame], solver_of: SolverOf, thresholds: MissingPieceGate, confidence: float
-) -> GateResult:
+def missing_piece_gate(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResult:
     """Count the rows in which the missing piece is not missing, or something else is, by kind and task.
 
     Args:
         files: name of a file -> its rows. A share is that of the worst file, so that a small one counts too.
         solver_of: finds a row's exact solver. It gets the row without answer, labels and pages that cannot be reached.
-        thresholds: from the configuration.
-        confidence: of all intervals of the reader together.
     """
     with gc_paused():
-        return _judged(files, solver_of, thresholds, confidence)
+        return _judged(files, solver_of)
 
 
-def _judged(
-    files: Mapping[str, pl.DataFrame], solver_of: SolverOf, thresholds: MissingPieceGate, confidence: float
-) -> GateResult:
+def _judged(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResult:
     of_task: dict[str, _Tally] = defaultdict(_Tally)
     listed: list[Mapping[str, Any]] = []
     for name, rows in files.items():
@@ -128,12 +124,12 @@ def _judged(
                     listed.append(_offender(row, name, fault.value, found, expected))
     checks = [at_least("rows looked at", sum(rows.height for rows in files.values()), 1, "there are no rows")]
     for task, tally in of_task.items():
-        checks += _shares(task, tally, thresholds)
+        checks += _shares(task, tally)
     read = [(task, *reader) for task, tally in of_task.items() for reader in _readers(tally)]
     for task, name, answers, played in read:
-        # Each reader's interval is so wide that all of them together are right with the given confidence.
+        # Each reader's interval is so wide that all of them together are right with confidence `CONFIDENCE`.
         right = [one for one, answer in zip(played, answers, strict=True) if _is_right(one.row, answer)]
-        check = _against_chance(f"{name}, low end[{task}]", len(right), played, 1 - (1 - confidence) / len(read))
+        check = _against_chance(f"{name}, low end[{task}]", len(right), played, 1 - (1 - CONFIDENCE) / len(read))
         checks += [check, info(f"{name}, share of {len(played)} prompts[{task}]", len(right) / len(played))]
         if not check.passed:
             listed += [_offender(one.row, one.file, name, one.row["answer"], "a wrong answer") for one in right]
@@ -142,11 +138,11 @@ def _judged(
     return GateResult("missing_piece", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
 
-def _shares(task: str, tally: _Tally, thresholds: MissingPieceGate) -> Iterator[Check]:
+def _shares(task: str, tally: _Tally) -> Iterator[Check]:
     for fault in Fault:
         shares = [tally.at_fault[fault, file] / n for (kind, file), n in tally.looked.items() if kind is fault]
         if shares:
-            yield at_most(f"{fault}, share[{task}]", max(shares), thresholds.max_rows, _ADVICE[fault])
+            yield at_most(f"{fault}, share[{task}]", max(shares), _MAX_ROWS, _ADVICE[fault])
 
 
 def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterator[tuple[Fault, str, str]]:
@@ -290,8 +286,7 @@ def judge_files(evidence: Evidence, names: Sequence[str]) -> GateResult:
     Raises:
         RC1Error: when a file cannot be read.
     """
-    files, gates = {name: evidence.rows(name) for name in names}, evidence.run.config.gates
-    return missing_piece_gate(files, solver_of, gates.missing_piece, gates.shared.confidence)
+    return missing_piece_gate({name: evidence.rows(name) for name in names}, solver_of)
 
 
 SPEC = GateSpec(

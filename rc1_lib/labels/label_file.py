@@ -66,7 +66,10 @@ def write_sheet(path: Path, dialogues: Sequence[tuple[str, Sequence[Message]]], 
     """
     _check_form(path)
     if path.exists():
-        raise RC1Error(f"{path}: exists and may have labels; name another file with --out, or delete it")
+        raise RC1Error(
+            f"{path}: exists and may have labels; compare with them by --labels, name another file with --out, or "
+            f"delete it"
+        )
     found = list({dialogue_sha256(messages): (group, messages) for group, messages in dialogues}.values())
     drawn = random.Random(seed).sample(found, min(n, len(found)))
     rows = [

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+CONFIDENCE = 0.95
+"""Confidence level of all intervals: at the usual level a value can be compared with what others publish."""
 _MOST_ROWS = 1e7
 """If more rows than this would be needed, the value practically equals its threshold."""
 

@@ -21,8 +21,8 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 CUE_RATE = 0.35
 """Share of prompts worded vaguely, whether or not anything is missing: a misleading cue."""
 MAX_TOOL_HOPS = 8
-"""Most calls of wiki and calc in one dialogue, as many as the gate `difficulty` allows; needless ones are left
-out to stay within it."""
+"""Most calls of wiki and calc in one dialogue, as many as the gate `difficulty` allows; needless ones are left out to
+stay within it."""
 _REPEAT_RATE = 0.08
 """Chance that the scripted expert repeats a call."""
 

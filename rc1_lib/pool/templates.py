@@ -212,22 +212,23 @@ class Pack:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def worded_apart(pack: Pack, max_alike: float) -> tuple[Template, ...]:
+_MAX_ALIKE = 0.3
+"""Largest share of word pairs that two different templates have in common: the closest of the shipped pack's 219 pairs
+has 0.13, all of the reference pack's have 0.9."""
+
+
+def worded_apart(pack: Pack) -> tuple[Template, ...]:
     """Return the templates without near-duplicates of an earlier one of the same kind and language.
 
     Similarity is the share of word pairs that two templates have in common, of the one with fewer pairs. Pairs are
     taken within a phrase, without slots.
-
-    Args:
-        pack: the templates.
-        max_alike: largest similarity at which two count as different, in [0, 1].
     """
     kept: list[Template] = []
     for group in pack.groups.values():
         pairs: list[set[tuple[str, str]]] = []
         for template in group:
             ours = _word_pairs(template)
-            if all(len(ours & other) <= max_alike * min(len(ours), len(other)) for other in pairs):
+            if all(len(ours & other) <= _MAX_ALIKE * min(len(ours), len(other)) for other in pairs):
                 pairs.append(ours)
                 kept.append(template)
     return tuple(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rc1_lib.calibration.hacking_checks import GATE as REWARD_HACKING
+from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.reward_hacking import own_attacks
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.file import load_config
@@ -17,7 +18,7 @@ from rc1_lib.judge.providers import LIVE
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.records import PASSING
 from rc1_lib.run import CONFIG_OF_PROFILE, Run
-from rc1_lib.runtime.libraries import check_hub
+from rc1_lib.runtime.libraries import check_hub, lacking_for_training
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.base_tokens import check_tokens
@@ -77,12 +78,16 @@ def untrue_waivers(run: Run) -> list[str]:
 
 
 def check_can_train(run: Run) -> None:
-    """Reject a configuration that can never be trained, whatever the judge answers.
+    """Reject a configuration that can never be trained with its base, whatever the judge answers.
 
     Raises:
         ConfigError: says what to change.
     """
-    check_evaluation_calls(run.config, seeds=1)
+    check_settings(run)
+    if BASE.applies(run) and not lacking_for_training():
+        from rc1_lib.training.ppo_run import usable_base  # imports torch, which is slow
+
+        usable_base(run)
     evidence = Evidence(run)
     for name in (spec.name for spec in PREFLIGHT if spec.reads == (CONFIG.name,)):
         result = evaluate(name, evidence, 1)
@@ -91,6 +96,25 @@ def check_can_train(run: Run) -> None:
                 f"the gate {name} would fail: {gate_sentence(result)}. No call of the judge was made; "
                 f"`rc1 config verify` shows all that a configuration must have"
             )
+
+
+def check_settings(run: Run) -> None:
+    """Reject settings with which no training could start or be evaluated; reads no data and no base.
+
+    Raises:
+        ConfigError: says what to change.
+    """
+    config, held_out = run.config, run.config.training.held_out.prompts
+    check_evaluation_calls(config, seeds=1)
+    if held_out < (needed := config.gates.evaluation.min_prompts):
+        raise ConfigError(
+            f"training.held_out.prompts: found {held_out}, expected at least {needed} (gates.evaluation.min_prompts), "
+            f"or no evaluation has a verdict; raise the one or lower the other"
+        )
+    if config.profile == "prod":  # it trains only what came through a scale-up
+        config.scale_up.check_last(config.pool.n)
+    if config.pays_judged_score:
+        dimensions(run)
 
 
 def check_source(run: Run) -> None:

@@ -19,10 +19,12 @@ from rc1_lib.provenance.git import GitState, code_named, read_code
 from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
-from rc1_lib.workspace.artifacts import atomic_write, now, read_json, write_json, write_text
+from rc1_lib.workspace.artifacts import atomic_write, now, read_json, write_checksum, write_json, write_text
 
 PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
 FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
+_FIRST_NAMES = {"shadow_eval": "shadow", "seed_pool": "pool", "seed_pool_balanced": "balanced", "ppo_cfg": "config"}
+"""Keys of the original `round1.json` -> ours."""
 
 
 def round_passed(results: Sequence[GateResult], number: int) -> bool:
@@ -44,13 +46,14 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> dict[st
         "round": f"round{number}",
         "pass": passed,
         "profile": run.config.profile,
-        "time": now(),
+        "time": (at := now()),
+        "ts": at,
         **code_named(read_code()),
         "code_sha256": code_sha256(),
         "config_sha256": run.config_sha256,
         "foreign_gates": foreign_facts(),
         "judge": {"provider": run.config.judge.provider, "spec": run.config.judge.spec},
-        "files": fingerprints(evidence),
+        "files": {**(files := fingerprints(evidence)), **_by_first_names(files)},
         "waived": waivers_of(results),
         "not_applicable": not_applicable_of(results),
         "thresholds_changed": departures(run.config, published_config()),
@@ -58,13 +61,15 @@ def write_round(run: Run, number: int, results: Sequence[GateResult]) -> dict[st
     }
     for result in results:
         write_offenders(run, f"reports/preflight/round{number}_{result.name}_offenders.jsonl", result)
-    path = place.path(PASSED[number] if passed else FAILED[number])
+    written = PASSED[number] if passed else FAILED[number]
     # A failed first round also removes the second one's report, which is about other files.
     outdated = {PASSED[number], FAILED[number]} | ({PASSED[2], FAILED[2]} if number == 1 and not passed else set())
-    for stale in outdated - {PASSED[number] if passed else FAILED[number]}:
+    for stale in outdated - {written}:
         # Before writing, so that a kill never leaves the report of an outdated pass.
         place.path(stale).unlink(missing_ok=True)
-    write_json(path, report)
+        place.checksum_path(stale).unlink(missing_ok=True)
+    write_json(place.path(written), report)
+    write_checksum(place, written)
     write_git_state(run)
     return report
 
@@ -122,6 +127,12 @@ def fingerprints(evidence: Evidence) -> dict[str, dict[str, str | None]]:
         }
         for name in evidence.names
     }
+
+
+def _by_first_names(files: Mapping[str, Mapping[str, str | None]]) -> dict[str, str | None]:
+    """Return the paths and hashes under the keys of the original `round1.json`."""
+    named = [(key, files[name]) for key, name in _FIRST_NAMES.items() if name in files]
+    return {f"{key}{end}": one[part] for key, one in named for end, part in (("", "path"), ("_sha", "sha256"))}
 
 
 def write_git_state(run: Run) -> None:

@@ -25,12 +25,12 @@ from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.preflight.preconditions import check_base, check_can_issue
 from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round
 from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
-from rc1_lib.provenance.code import code_sha256, read_package
+from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.git import code_named, read_code
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, published_config, without_free_keys
-from rc1_lib.workspace.artifacts import INSTALLED, now, read_json, sha256_json, write_json
+from rc1_lib.workspace.artifacts import now, read_json, sha256_json, write_checksum, write_json
 from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
 
 TICKET = "reports/preflight/ticket.json"
@@ -132,8 +132,13 @@ def issue_ticket(run: Run, judged: Mapping[int, Mapping[str, Any]] | None = None
         "thresholds_changed": departures(run.config, published_config()),
     }
     ticket = {**body, "ticket_sha256": sha256_json(body), "envelope": envelope_of(run, body), "revoked": None}
-    write_json(run.workspace.path(TICKET), ticket)
+    _write(run, ticket)
     return ticket
+
+
+def _write(run: Run, ticket: Mapping[str, Any]) -> None:
+    write_json(run.workspace.path(TICKET), ticket)
+    write_checksum(run.workspace, TICKET)
 
 
 def _faults(
@@ -273,14 +278,9 @@ def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
 
 
 def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
-    causes, package = [], ticket.get("package")
-    if package and INSTALLED and package != (here := read_package().facts()):
-        causes.append(
-            f"the installed package has changed: the ticket has {_package_named(package)}, this is "
-            f"{_package_named(here)}; {_AGAIN}"
-        )
-    elif ticket.get("code_sha256") != code_sha256():
-        issued = f"by package {_package_named(package)}" if package else f"at commit {str(ticket.get('commit'))[:12]}"
+    causes = []
+    if ticket.get("code_sha256") != code_sha256():
+        issued = f"by {_named(ticket)}, this is {_named(_here())}"
         causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
     if (theirs := ticket["foreign_gates"]) != (ours := foreign_facts()):
         causes.append(f"gates of other packages differ ({_differing(ours, theirs)}); {_AGAIN}")
@@ -299,8 +299,25 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     return causes
 
 
-def _package_named(package: Mapping[str, str | None]) -> str:
-    return f"{package['version']} (SHA-256 {str(package['sha256'])[:12]})"
+def other_code(ticket: Mapping[str, Any]) -> str:
+    """Say that a valid ticket was issued by another commit or package; "" if it was not.
+
+    What such a ticket vouches for is the same code: what differs makes nothing and judges nothing.
+    """
+    then, here = _named(ticket), _named(_here())
+    if then == here:
+        return ""
+    return f"issued by {then}, this is {here}; the code that makes data, trains and judges is the same"
+
+
+def _here() -> Mapping[str, Any]:
+    return code_named(read_code())
+
+
+def _named(code: Mapping[str, Any]) -> str:
+    if package := code.get("package"):
+        return f"package {package['version']} (SHA-256 {str(package['sha256'])[:12]})"
+    return f"commit {str(code['commit'] or 'unknown')[:12]}"
 
 
 def _differences(then: dict[str, Any], run: Run, most: int = 5) -> str:
@@ -401,6 +418,6 @@ def revoke_ticket(run: Run, reason: str) -> bool:
     if ticket["revoked"] is None:
         # Without its digest the ticket stays invalid even if somebody removes the note.
         revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
-        write_json(run.workspace.path(TICKET), revoked)
+        _write(run, revoked)
     revoke_for_good(run, _digest(ticket), reason)
     return True

@@ -1,8 +1,9 @@
 """The identity of the code: the fingerprint of the project's source, and the installed package.
 
-The fingerprint binds evidence to the code that produced it. It covers every file of the packages, so that any change
-makes derived files out of date. It does not protect against people who can edit the code, since they can edit the
-fingerprint's computation too.
+The fingerprint binds evidence to the code that produced it. It covers the rooms that make a thing and the libraries
+that compute it: any change there makes it out of date. What only shows, asks or packs is recorded with it, by commit or
+package, and reported. It does not protect against people who can edit the code, since they can edit the fingerprint's
+computation too.
 
 Without a checkout the installed package identifies the code. Git is not asked then, because it would report whatever
 repository happens to contain the environment.
@@ -14,31 +15,50 @@ import hashlib
 import os
 import platform
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distributions, version
 from pathlib import Path
+from typing import Literal
 
 from rc1_lib.runtime.libraries import TRAINING
-from rc1_lib.workspace.artifacts import CODE_ROOT, PROJECT_ROOT
+from rc1_lib.workspace.artifacts import CODE_ROOT
 from rc1_lib.workspace.file_hashes import sha256_file
 
-PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
-_LIBRARIES = ("numpy", "pandera", "polars", "pydantic", "rensa", "scipy", *TRAINING)
+Made = Literal["data", "training", "ticket"]
+"""What is made: the data and the calibration; a warm start, checkpoints and policies; the verdicts of a ticket."""
+_ALL = (
+    "answer_rules", "calibration", "checks.py", "config", "environment", "judge", "numbers", "records.py", "reward",
+    "rows", "runtime", "task_specs", "text", "workspace",
+)  # fmt: skip
+_DATA = (*_ALL, "attacks", "difficulty", "labels", "pool", "sources")
+_TRAINING = (*_ALL, "extras/vllm", "training")
+_JUDGES = ("evaluation", "evidence.py", "gates", "preflight", "provenance", "run.py", "scale_up")
+_ROOMS: Mapping[Made, tuple[str, ...]] = {
+    "data": tuple(f"rc1_lib/{room}" for room in _DATA),
+    "training": tuple(f"rc1_lib/{room}" for room in _TRAINING),
+    "ticket": (*(f"rc1_lib/{room}" for room in {*_DATA, *_TRAINING, *_JUDGES}), "flows", "tasks"),
+}
+_COMPUTE = ("numpy", "polars", "scipy")
+_LIBRARIES: Mapping[Made, tuple[str, ...]] = {
+    "data": (*_COMPUTE, "rensa"),
+    "training": (*_COMPUTE, *TRAINING),
+    "ticket": (*_COMPUTE, "pandera", "pydantic", "rensa", *TRAINING),
+}
 """Libraries whose versions affect measured values or learned weights as much as our own source does."""
 
 
 @cache
-def code_sha256() -> str:
-    """Return the SHA-256 over all files of `PACKAGES`, and the versions of Python and of the libraries.
+def code_sha256(made: Made = "ticket") -> str:
+    """Return the SHA-256 of the code that makes something: its rooms, its libraries, and Python's minor version.
 
     The files are read once per process, since the code that runs is the code that was imported.
     """
-    digest = hashlib.sha256(platform.python_version().encode())
-    for library in sorted(_LIBRARIES):
+    digest = hashlib.sha256(".".join(platform.python_version_tuple()[:2]).encode())
+    for library in sorted(_LIBRARIES[made]):
         digest.update(f"{library}=={_version(library)}\n".encode())
-    for path in source_files():
+    for path in source_files(made):
         name, content = path.relative_to(CODE_ROOT).as_posix(), hashlib.sha256(path.read_bytes())
         digest.update(f"{name}\0{content.hexdigest()}\n".encode())
     return digest.hexdigest()
@@ -54,21 +74,16 @@ def _version(library: str) -> str:
         raise
 
 
-def source_files() -> list[Path]:
-    """Return every file of `PACKAGES`, sorted, except hidden ones and those in `__pycache__`.
-
-    For a wheel, what a checkout has next to its packages is left out too, so that both have the same fingerprint.
-    """
-    return sorted(path for package in PACKAGES for path in _below(CODE_ROOT / package))
+def source_files(made: Made) -> list[Path]:
+    """Return every file of the rooms that make something, sorted, except hidden ones and those in `__pycache__`."""
+    return sorted(path for room in _ROOMS[made] for path in _below(CODE_ROOT / room))
 
 
-def _below(package: Path) -> Iterator[Path]:
-    for folder, inner, files in os.walk(package, followlinks=True):
-        inner[:] = [
-            name
-            for name in inner
-            if name != "__pycache__" and not name.startswith(".") and Path(folder, name) != PROJECT_ROOT
-        ]
+def _below(room: Path) -> Iterator[Path]:
+    if room.is_file():
+        yield room
+    for folder, inner, files in os.walk(room, followlinks=True):
+        inner[:] = [name for name in inner if name != "__pycache__" and not name.startswith(".")]
         yield from (Path(folder, name) for name in files if not name.startswith("."))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.provenance.code import code_sha256
+from rc1_lib.provenance.code import Made, code_sha256
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import FileState, file_state, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_known
@@ -126,6 +126,7 @@ class Artifact:
         look: computes its state if it has no manifest.
         vouched: whether a ticket pins it.
         wanted: whether the configuration uses it.
+        code: which code makes it.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Artifact:
     look: Callable[[Run], FileState] | None = None
     vouched: bool = False
     wanted: Callable[[Run], bool] = lambda run: True
+    code: Made = "data"
 
     def path(self, run: Run) -> Path:
         """Return its path, whether or not it exists."""
@@ -165,7 +167,7 @@ class Artifact:
     def inputs(self, run: Run) -> dict[str, str]:
         """Return the current fingerprints of all inputs, as in a manifest."""
         settings = {} if self.settings is None else {"config": sha256_json(self.settings(run))}
-        return {**settings, **{one.name: one.sha256(run) for one in self.made_from}, "code": code_sha256()}
+        return {**settings, **{one.name: one.sha256(run) for one in self.made_from}, "code": code_sha256(self.code)}
 
     def state(self, run: Run) -> FileState:
         """Return its state, compared with what was written."""

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.calibration.keyed_report import REPORT
-from rc1_lib.check_words import figure, round_sentence
+from rc1_lib.check_words import check_rows, round_sentence
 from rc1_lib.difficulty.steps import REPORT as DIFFICULTY
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
@@ -24,6 +24,7 @@ from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_report import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import BUCKETS, PASSING, GateResult, Status
+from rc1_lib.release.completeness import completeness
 from rc1_lib.run import Run
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.run_paths import paths_of
@@ -246,12 +247,11 @@ def _picture(run: Run, name: str) -> str:
 
 
 def _checks(title: str, gates: Sequence[GateResult]) -> Rows:
-    rows = []
-    for name, check in ((gate.name, check) for gate in gates for check in gate.checks):
-        verdict = "for information" if check.op == "info" else "passed" if check.passed else "FAILED"
-        wanted = "" if check.op == "info" else f"{check.op} {figure(check.threshold)}"
-        rows.append((f"{name}: {check.name}", figure(check.value), wanted, verdict))
-    return Rows(title, ("check", "value", "wanted", "verdict"), rows)
+    cells = [
+        (": ".join(filter(None, (row["gate"], row["check"]))), row["value"], row["wanted"], row["outcome"])
+        for row in check_rows(gates)
+    ]
+    return Rows(title, ("check", "value", "wanted", "verdict"), cells)
 
 
 def _training(run: Run, training: _Body) -> _Section:
@@ -270,6 +270,8 @@ def _training(run: Run, training: _Body) -> _Section:
     rows = [(str(seed), *rest) for seed, *rest in runs]
     section.tables.append(Rows("Checkpoints", ("seed", "checkpoint", "SHA-256 of its manifest"), rows))
     section.tables.append(Rows("Where the time went", ("stage", "seconds"), seconds))
+    with in_form(run.workspace.path(TRAINING_REPORT)):
+        section.tables.append(completeness(run, training))
     from rc1_lib.forecast.learnability import START_REPORT  # here, because it needs torch
 
     if (found := _read(run, START_REPORT)) is not None:

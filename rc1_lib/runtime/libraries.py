@@ -1,6 +1,6 @@
 """The installed libraries: which ones need an extra, what the environment may not change, and notices to silence.
 
-The extra `train` installs what runs a policy, `hub` what reads data sets from the hub.
+The extra `train` installs what runs a policy, `hub` what reads data sets from the hub, `gguf` llama.cpp.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ TRAINING = ("accelerate", "bitsandbytes", "peft", "safetensors", "tokenizers", "
 """Libraries that only training imports."""
 _TRAIN = "training needs the extra: pip install 'rc1[train]'"
 _HUB = "data sets from the hub need the extra: pip install 'rc1[hub]', or give a folder with their files as the source"
-_SENTENCES = {**dict.fromkeys((*TRAINING, "tensorboard", "huggingface_hub"), _TRAIN), "datasets": _HUB}
+_LLAMA_CPP, _GGUF = ("gguf", "xllamacpp"), "llama.cpp and its files need the extra: pip install 'rc1[gguf]'"
+_SENTENCES = {
+    **dict.fromkeys((*TRAINING, "tensorboard", "huggingface_hub"), _TRAIN),
+    "datasets": _HUB,
+    **dict.fromkeys(_LLAMA_CPP, _GGUF),
+}
 
 
 def lacking_for_training() -> tuple[str, ...]:
@@ -45,6 +50,16 @@ def check_hub() -> None:
     """
     if find_spec("datasets") is None:
         raise RC1Error(f"{_HUB} (not installed: datasets)")
+
+
+def check_llama_cpp() -> None:
+    """Check that the extra `gguf` is installed.
+
+    Raises:
+        RC1Error: names the extra, and which of its libraries are missing.
+    """
+    if lacking := [name for name in _LLAMA_CPP if find_spec(name) is None]:
+        raise RC1Error(f"{_GGUF} (not installed: {', '.join(lacking)})")
 
 
 def extra_of(error: Exception) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 Listener = Callable[[str, int, int, str], None]
 """Called with (stage, done, total, note) from the thread that does the work."""
 
-PASSING_NOTES = frozenset({"judge", "rollout", "scoring", "warm start", "base: training"})
+PASSING_NOTES = frozenset({"judge", "rollout", "scoring", "warm start"})
 """Stages whose notes are momentary figures, so that a log without a terminal shows only some of them."""
 
 REPEATED = frozenset({"rollout", "scoring"})

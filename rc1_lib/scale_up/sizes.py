@@ -17,7 +17,7 @@ import polars as pl
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import write_report
-from rc1_lib.errors import ConfigError, RowError
+from rc1_lib.errors import RowError
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import POOL
@@ -46,12 +46,8 @@ def steps(run: Run) -> list[Step]:
     Raises:
         ConfigError: when the last size is not the pool's.
     """
-    sizes, whole = run.config.scale_up.sizes, run.config.pool.n
-    if sizes[-1] != whole:
-        raise ConfigError(
-            f"scale_up.sizes: ends with {sizes[-1]}, expected {whole} (pool.n), because the last size must be the "
-            f"whole pool; change one of the two"
-        )
+    sizes = run.config.scale_up.sizes
+    run.config.scale_up.check_last(run.config.pool.n)
     return [Step(smaller, size) for smaller, size in pairwise((0, *sizes))]
 
 
@@ -88,6 +84,7 @@ def rows_artifact(whole: Run, size: int) -> Artifact:
         _KIND, lambda run: run.config.pool.path,
         lambda run: {"size": run.config.pool.n, "datasets": dict(run.config.datasets), "seed": run.config.pool.seed},
         "rc1_lib.scale_up.sizes.write_rows", "rc1 scale-up", (Input("pool", lambda _: POOL.sha256(whole)),),
+        code="ticket",
     )  # fmt: skip
 
 

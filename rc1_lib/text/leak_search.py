@@ -31,6 +31,15 @@ from rc1_lib.text.token_ids import CodedTexts
 from rc1_lib.text.tokens import UNSPACED
 from rc1_lib.text.word_pairs import Pairs, WordPairs
 
+IN_ORDER = 0.7
+"""Share of a held text's words that a window has in order if it retells the text: three in ten may be edited."""
+MIN_WORDS = 7
+"""Fewest such words: a few in order could occur anywhere. A held text of fewer must occur whole."""
+MAX_KEPT = 0.3
+"""Largest share of a held text's weight in a window, if the row's own question has another wording, which gives it no
+reason for these words."""
+MAX_KEPT_ALIKE = 0.8
+"""The same, if it is worded alike: then it repeats the form, and mostly names and numbers carry weight."""
 _ID_WORDS = 3
 """Ids of fewer words are not searched for: they could occur in any text."""
 _LEAST_LETTERS = 20
@@ -154,12 +163,12 @@ class LeakSearch:
         return sparse.csr_array((shares, (pair, held)), (self._words.count, len(self._held.ends)))
 
     def _retold(self, texts: CodedTexts, pairs: Pairs, first: int) -> pl.DataFrame:
-        limits, found = self._limits, []
+        found = []
         held_share = (self._words.occur(pairs, len(texts.ends)) @ self._informative).tocoo()
-        enough = held_share.data >= limits.max_kept
+        enough = held_share.data >= MAX_KEPT
         for row, held in zip(held_share.row[enough].tolist(), held_share.col[enough].tolist(), strict=True):
             wanted, weights = self._held.of(held), self._weights[self._held.span(held)].tolist()
-            least = max(limits.in_order * len(wanted), min(limits.min_words, len(wanted)))
+            least = max(IN_ORDER * len(wanted), min(MIN_WORDS, len(wanted)))
             asked = common(wanted, self._own.of(first + row))
             of_windows = []
             for said in _windows(texts.codes[texts.span(row)], wanted, least, self._steps):
@@ -167,7 +176,7 @@ class LeakSearch:
                     kept = _common_weight(wanted, weights, said) / (sum(weights) or math.inf)
                     alike = asked >= _ALIKE * in_order
                     conclusive = not alike or bool(self._conclusive[held])
-                    suspect = kept > (limits.max_kept_alike if alike else limits.max_kept)
+                    suspect = kept > (MAX_KEPT_ALIKE if alike else MAX_KEPT)
                     of_windows.append((conclusive and suspect, kept, alike, conclusive, suspect))
             if of_windows:
                 found.append((row, held, *max(of_windows)))

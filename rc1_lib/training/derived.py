@@ -76,7 +76,7 @@ def _look_at_latest(run: Run) -> FileState:
         values = load_checkpoint(latest.resolve()).values
     except CheckpointError:
         return FileState.ALTERED
-    return FileState.FRESH if values.get("code") == code_sha256() else FileState.STALE
+    return FileState.FRESH if values.get("code") == code_sha256("training") else FileState.STALE
 
 
 @contextmanager
@@ -101,11 +101,11 @@ BASE = Given("base", lambda run: run.config.base_model, sha256_folder, only_fold
 REFERENCE = Artifact(
     "reference", lambda _: SFT, _settings, "rc1_lib.training.warm_start.reference_of", "rc1 train",
     (Input("base", _base), file_input("balanced", lambda run: run.config.seed_pool)),
-    look=reference_state,
+    look=reference_state, code="training",
 )  # fmt: skip
 """Its record also names the rows of the pool it was trained on, which depend on the model's tokenizer."""
 CHECKPOINT = Artifact(
     "checkpoint", lambda _: f"{CHECKPOINTS}/latest", None, "rc1_lib.training.ppo_run.advance", "rc1 train",
-    look=_look_at_latest,
+    look=_look_at_latest, code="training",
 )  # fmt: skip
 """A checkpoint itself names what determines its bytes. `Prepared.facts` are those of the current run."""

@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import torch
@@ -43,7 +42,7 @@ from rc1_lib.training.updates.metrics import check_parity, distance, episode_met
 from rc1_lib.training.usable import check_memory, check_usable
 
 if TYPE_CHECKING:
-    from rc1_lib.extras.vllm.sampler import VLLMSampler
+    from rc1_lib.training.vllm.sampler import VLLMSampler
 
 Result = TypeVar("Result")
 
@@ -208,12 +207,14 @@ class PolicyEngine(Engine):
     def _sampler(self) -> VLLMSampler:
         """Return the client of the sampling server. Only the first process talks to the server."""
         if self._server is None:
-            extra = import_module("rc1_lib.extras.vllm.sampler")  # an optional dependency, so not imported at the top
+            # OpenAI's client is slow to import, and few runs need it.
+            from rc1_lib.training.vllm.sampler import Shape, VLLMSampler
+
             training, shape_of_base = self._training, self.policy.causal.config
             vocabulary = shape_of_base.get_text_config().vocab_size
             longest = longest_dialogue(training, shape_of_base)
-            shape = extra.Shape(context_of(shape_of_base), longest, vocabulary, training.rollout.rows)
-            self._server = extra.VLLMSampler(training.vllm, shape, training.parity, self._read)
+            shape = Shape(context_of(shape_of_base), longest, vocabulary, training.rollout.rows)
+            self._server = VLLMSampler(training.vllm, shape, training.parity, self._read)
         assert self._server is not None
         return self._server
 

@@ -58,6 +58,6 @@ def check_grades(run: Run, where: str) -> str:
         raise RC1Error(
             f"the judge that scores episodes no longer grades as in its baseline: {check.name} is "
             f"{check.value}, expected {check.op} {check.threshold}. {check.advice}. The checkpoints so far are kept; "
-            f"`rc1 judge-drift` shows every check"
+            f"the nightly shows every check"
         )
     return f"the judge grades as in its baseline ({len(gate.checks)} checks)"

@@ -68,7 +68,7 @@ def resolved_base(name: str, workspace: Workspace, key: str) -> str:
     if folder.is_dir():
         return str(folder.absolute())
     if reads_like_folder(name):
-        raise ConfigError(f"{key}: {folder} not found; build it with `rc1 build-base`, or use another model")
+        raise ConfigError(f"{key}: {folder} not found; name the folder of a model, or use another one")
     check_not_a_local_path(name, key)
     return name
 

@@ -22,6 +22,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
+from rc1_lib.provenance.git import code_words
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.training.another_run import check_no_other_run, differences, refuse_others, state_of_run
@@ -38,6 +39,7 @@ from rc1_lib.training.callbacks.trackers import check_trackers, trackers_of
 from rc1_lib.training.chat_contract import check_chat_contract
 from rc1_lib.training.chat_format import ChatFormat, format_of
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.ledger import written_by
 from rc1_lib.training.checkpoint.manifest import folder_name, steps
 from rc1_lib.training.checkpoint.retention import keep_rule_of
 from rc1_lib.training.checkpoint.save_load import describe_newest, finish_interrupted, load_to_resume
@@ -130,7 +132,7 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     return {
         "config": {**{key: config[key] for key in (*top, *more)}, "training": training},
         "seed": seed,
-        "code": code_sha256(),
+        "code": code_sha256("training"),
     }
 
 
@@ -173,6 +175,20 @@ def prepare(run: Run) -> Prepared:
     processes_of(run.config.training)
     judge = EpisodeJudge(run) if run.config.training.pays_judge else None
     _check_templates(run)
+    form, shape = usable_base(run)
+    selection = select_rows(run, form)
+    if warm_start_due(run):
+        _check_room(run, shape)
+    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+
+
+def usable_base(run: Run) -> tuple[ChatFormat, PretrainedConfig]:
+    """Return the base's chat format and its own configuration; its weights are not read.
+
+    Raises:
+        RC1Error: if it cannot be read or trained with this configuration, or its chat template would not render what is
+            learned.
+    """
     with vouched_base(run) as base:
         section = model_section(run.config, base)
         tokenizer = load_tokenizer(section)
@@ -181,10 +197,7 @@ def prepare(run: Run) -> Prepared:
     check_usable(run.config, shape)
     form = format_of(tokenizer, run.config.training)
     check_chat_contract(form, run.config, ends)
-    selection = select_rows(run, form)
-    if warm_start_due(run):
-        _check_room(run, shape)
-    return Prepared(run, form, selection, reference_of(run, selection.train, form), judge)
+    return form, shape
 
 
 def _check_room(run: Run, shape: PretrainedConfig) -> None:
@@ -309,6 +322,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         config.steps,
         seed,
         facts | {"process": process_values() | {"threads": config.training.threads}},
+        config.training.checkpoints.grace_s,
     )
     begin = 0 if state is None else state.step
     if not _has_ended(early, state):
@@ -385,7 +399,9 @@ def _newest(
             notice(f"not used: {error}")
             continue
         if not differences(state.values, facts):
-            notice(f"resumes from {path.name}")
+            writer, here = written_by(path, ledger), code_words()
+            other = "" if writer in (None, here) else f" (written by {writer}; now {here})"
+            notice(f"resumes from {path.name}{other}")
             return state
     return None
 

@@ -16,7 +16,7 @@ from rc1_lib.config.curriculum import Tracking
 from rc1_lib.config.engines import ENGINES, STRATEGIES, LearnsFrom, Spec, names_of, own_name
 from rc1_lib.config.file import read_model
 from rc1_lib.config.step_metrics import HELD_OUT, READ, unmeasured
-from rc1_lib.config.values import MetricName, Positive, Section, Seed, WrittenPath
+from rc1_lib.config.values import MetricName, NotNegative, Positive, Section, Seed, WrittenPath
 from rc1_lib.errors import ConfigError
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -56,6 +56,8 @@ class RunSection(Section):
     """Also save after this many minutes since the last checkpoint; for machines that can disappear."""
     keep_last: Positive | None = None
     """Number of newest checkpoints to keep; None keeps all."""
+    grace_s: NotNegative = 30.0
+    """Seconds after a SIGTERM to finish the step and write a checkpoint; 0: it ends the training at once."""
     eval_steps: Positive
     """Steps between evaluations on the held-out rows."""
     max_steps: Positive

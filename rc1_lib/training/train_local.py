@@ -49,7 +49,10 @@ from rc1_lib.workspace.folder import holding
 EFFECTIVE = "reports/config_effective.yaml"
 _ORDER = ("lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
 """Order of the callbacks: evaluate a step before judging and logging it, and log it before saving it."""
-_FREE = ("run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.max_steps")
+_FREE = (
+    "run.output_dir", "run.log_file", "run.save_steps", "run.save_minutes", "run.keep_last", "run.grace_s",
+    "run.max_steps",
+)  # fmt: skip
 """Keys that a resumed run may change, because they do not affect what a step learns."""
 _UNUSED = ("target_kl", "clip_coef")
 """Keys of the section `engine` that engines for demonstrations do not use."""
@@ -161,6 +164,7 @@ def _trainer(
             "base": base_fingerprint(model),
             "data": {name: sha256_file(workspace.path(name)) for name in (data.train_path, data.eval_path)},
         },
+        run.grace_s,
     )
 
 

@@ -16,6 +16,7 @@ from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import DivergedError, naming_step
 from rc1_lib.training.memory import used_mb
 from rc1_lib.training.process import begin_step, restore_rng, rng_state, seed_rng
+from rc1_lib.training.termination import after_the_step
 
 _ENGINE = "engine"
 
@@ -40,6 +41,7 @@ class Trainer:
         max_steps: int,
         seed: int,
         facts: Mapping[str, Any],
+        grace_s: float = 0.0,
     ) -> None:
         """Create a trainer; nothing is loaded before `fit`.
 
@@ -52,11 +54,12 @@ class Trainer:
             max_steps: the step after which training ends.
             seed: of the global random generators that libraries draw from.
             facts: JSON values for every checkpoint: configuration, fingerprints of base and data, versions.
+            grace_s: seconds after a SIGTERM in which the step may end and be saved; 0: it ends the process at once.
         """
         self.engine, self._setup = engine, setup
         self.strategy, self.batches = strategy, batches
         self.callbacks, self.max_steps, self.facts = list(callbacks), max_steps, dict(facts)
-        self._seed = seed
+        self._seed, self._grace_s = seed, grace_s
         self.step = 0
         self.stop_reason: str | None = None
 
@@ -82,9 +85,10 @@ class Trainer:
                 self.restore(resume)
             for callback in self.callbacks:
                 callback.on_start(self)
-            while self.step < self.max_steps and self.stop_reason is None:
-                self._one_step()
-            self._end()
+            with after_the_step(self._grace_s, self.stop):
+                while self.step < self.max_steps and self.stop_reason is None:
+                    self._one_step()
+                self._end()
         return self.step
 
     def stop(self, reason: str) -> None:

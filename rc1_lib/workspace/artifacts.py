@@ -301,6 +301,17 @@ def checksum_line(sha256: str, relative: str) -> str:
     return f"{sha256}  {relative}\n"
 
 
+def write_checksum(workspace: Workspace, relative: str) -> None:
+    """Write `reports/rc1/NAME.sha256` of a report or a configuration; data files have theirs from `recorded_write`."""
+    digest = sha256_file(workspace.path(relative))
+    write_text(workspace.checksum_path(relative), checksum_line(digest, relative))
+
+
+def has_checksum(workspace: Workspace, relative: str) -> bool:
+    """Return whether a file has a checksum, which is that of its bytes."""
+    return _names(workspace.checksum_path(relative), sha256_known(workspace.path(relative)), relative)
+
+
 def read_manifest(workspace: Workspace, relative: str) -> dict[str, Any] | None:
     """Return the manifest of a data file, or None if it is missing or unreadable."""
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from rc1_lib.calibration.judge_agreement import (
-    CALIBRATED,
     JUDGE,
     KAPPA,
     LABELLED,
@@ -83,16 +82,6 @@ def test_labels_copied_from_the_judge_fail(run: Run, tmp_path: Path) -> None:
     assert figures(report)[JUDGE]["value"] == figures(report)[PEOPLE]["value"]
 
 
-def test_copies_of_a_dialogue_count_once(run: Run, tmp_path: Path) -> None:
-    few = labelled(run, fair, n=40)
-    once, thrice = compared(run, few, tmp_path), compared(run, [*few, *few, *few], tmp_path)
-    assert {check.name: check.value for check in thrice.gate.failures}[LABELLED] == 40
-    assert failed(thrice.gate) == failed(once.gate)
-    for name, found in figures(once).items():
-        assert figures(thrice)[name]["value"] == pytest.approx(found["value"])
-        assert figures(thrice)[name]["high"] == pytest.approx(found["high"])
-
-
 def test_gate_reads_the_runs_label_file_and_reports_missing_labels(run: Run) -> None:
     path = run.workspace.path(run.config.judge.labels.path)
     path.unlink(missing_ok=True)
@@ -118,9 +107,3 @@ def test_ticket_pins_labels_unless_the_gate_is_waived(run: Run) -> None:
     shipped = open_run(profile="local", workspace=run.workspace.root, overrides=SMALL)
     assert "uncalibrated" in evaluate("judge_agreement", Evidence(shipped), 1).waiver
     assert "labels" in bound(open_run(profile="prod", workspace=run.workspace.root))
-
-
-def test_calibrated_weights_are_compared_when_present(fresh_copy: Callable[..., Run], tmp_path: Path) -> None:
-    run = fresh_copy("gates.shared.resamples=20")
-    found = compared(run, labelled(run, fair), tmp_path)
-    assert found.body["judged_by"]["score"] == CALIBRATED

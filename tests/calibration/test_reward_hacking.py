@@ -15,9 +15,7 @@ import pytest
 
 from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.calibration.judged_rows import judge_rows
-from rc1_lib.calibration.reward_hacking import DIALOGUES, HACKING, attack_reward, hacking_verdict, hedges, library
-from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.turn import Limits
+from rc1_lib.calibration.reward_hacking import HACKING, attack_reward, hacking_verdict, hedges, library
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import GateReport
@@ -104,20 +102,6 @@ def test_reward_by_outcome_alone_needs_no_judge_or_weights(workspace: Path) -> N
     assert {check.name.partition(":")[0] for check in outcome.gate.checks} >= set(ATTACKS)
 
 
-def test_report_of_other_weights_or_policies_does_not_count(workspace: Path) -> None:
-    run = opened(workspace)
-    missing = hacking_verdict(run)
-    assert {check.name for check in missing.failures} == {"attack on what training pays"}
-    attack_reward(run)
-    assert "attack on what training pays" not in {check.name for check in hacking_verdict(run).failures}
-    run.workspace.path("attacks").mkdir(exist_ok=True)
-    run.workspace.path("attacks/mutters.py").write_text(
-        'def play(scene):\n    """Mutters."""\n    scene.answer("hm")\n'
-    )
-    more = opened(workspace, "gates.reward_hacking.own=[attacks/mutters.py]")
-    assert {check.name for check in hacking_verdict(more).failures} == {"attack on what training pays"}
-
-
 def echo_check(body: Any) -> Any:
     return next(one for one in body["gate"]["checks"] if one["name"] == "echo: below the scripted expert by")
 
@@ -166,24 +150,6 @@ def graded(change: pl.Expr) -> Callable[..., Judged]:
 def test_gameable_judge_fails_with_the_policy_that_games_it(workspace: Path, judge: pl.Expr, paid: str) -> None:
     outcome = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=graded(judge))
     assert f"{paid}: below the scripted expert by" in failed(outcome)
-
-
-def test_successful_attacks_can_be_replayed(attacked: tuple[Run, GateReport]) -> None:
-    run, outcome = attacked
-    limits = Limits.of(run.config.training.limits)
-    rows = [orjson.loads(line) for line in run.workspace.path(DIALOGUES).read_bytes().splitlines()]
-    assert len(rows) == outcome.body["dialogues"]["count"] > 0
-    for row in rows[:20]:
-        episode = Episode(World(row), limits)
-        for message in row["messages"]:
-            if message["role"] == "assistant":
-                episode.send({"role": "assistant", "content": message["content"], "tool_calls": message["tool_calls"]})
-        assert ATTACKS[row["id"].rpartition("/")[2]].never_right or episode.outcome().solved is False
-        assert [one["content"] for one in episode.messages] == [one["content"] for one in row["messages"]]
-
-
-def with_own(run: Run, *overrides: str) -> Run:
-    return open_run(profile="local", workspace=run.workspace.root, overrides=(*run.overrides, *overrides))
 
 
 OWN = "gates.reward_hacking.own=[helper.py]"
@@ -239,18 +205,3 @@ def test_policy_named_by_record_link_or_outside_configuration_is_not_run(
     with pytest.raises(ConfigError, match=rf"--set 'gates\.reward_hacking\.own=\[{re.escape(own)}\]'"):
         open_run(config=config, workspace=planted)
     assert not (planted / "ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("override", "error"),
-    [
-        ("gates.reward_hacking.own=[attacks/none.py]", "Python file not found"),
-        ("gates.reward_hacking.own=[attacks/echo.py]", "the policy 'echo' exists already"),
-    ],
-)
-def test_missing_or_duplicate_policy_is_an_error(attacked: tuple[Run, GateReport], override: str, error: str) -> None:
-    run: Any = attacked[0]
-    run.workspace.path("attacks").mkdir(exist_ok=True)
-    run.workspace.path("attacks/echo.py").write_text('def play(scene):\n    """Echoes."""\n    scene.answer("x")\n')
-    with pytest.raises(ConfigError, match=error):
-        library(with_own(run, override))

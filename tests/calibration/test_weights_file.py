@@ -10,8 +10,7 @@ import pytest
 
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import is_due
-from rc1_lib.calibration.weights_file import WEIGHTS, NoWeightsError, adopt, read_weights
-from rc1_lib.errors import RC1Error
+from rc1_lib.calibration.weights_file import WEIGHTS, NoWeightsError, read_weights
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.provenance.derived import Build
@@ -144,15 +143,6 @@ def test_weights_with_a_report_without_a_verdict_fail(run: Run) -> None:
         assert failed(run) == {FILE}, "RC1 wrote no such weights"
 
 
-@pytest.mark.parametrize("way", ["reports/../../outside.json", "absolute"])
-def test_report_outside_the_workspace_is_not_read(run: Run, way: str) -> None:
-    outside = run.workspace.root.parent / "outside.json"
-    outside.write_bytes(report(run).read_bytes())
-    named = str(outside) if way == "absolute" else way
-    write_json(place(run), {**content(run), "report": {"path": named, "sha256": sha256_file(outside)}})
-    assert failed(run) == {*NO_REPORT, FILE}
-
-
 def test_weights_of_another_judge_fail_and_are_stale(run: Run) -> None:
     other = again(run, "judge.provider=openai", "judge.model=gpt-9")
     assert failed(other) == {JUDGE, FILE}
@@ -174,20 +164,6 @@ def test_unusable_weights_fail(run: Run, change: dict[str, Any], checks: set[str
     assert failed(run) == {*checks, OF_REPORT, FILE}
 
 
-@pytest.mark.parametrize("body", [[], {"weights": [0.5, 0.5]}])
-def test_json_without_weights_fails(run: Run, body: Any) -> None:
-    write_json(place(run), body)
-    assert failed(run) >= {"weights present", "sum", FILE, *NO_REPORT}
-    with pytest.raises(RC1Error, match=r'weights\.json: .*"weights"; .*rc1 weight-calib'):
-        read_weights(run, dimensions(run))
-
-
-def test_broken_json_is_an_error(run: Run) -> None:
-    place(run).write_bytes(place(run).read_bytes()[:-20])
-    assert "weights.json: is not JSON" in error_of(run)
-    assert "rc1 weight-calib" in error_of(run)
-
-
 def test_missing_weights_file_is_an_error(run: Run) -> None:
     place(run).unlink()
     assert "weights.json: file not found" in error_of(run)
@@ -196,25 +172,6 @@ def test_missing_weights_file_is_an_error(run: Run) -> None:
         read_weights(run, dimensions(run))
     assert WEIGHTS.state(run) is FileState.MISSING
     assert is_due(run, "auto")
-
-
-# ---- who may write the file ----
-
-
-@pytest.mark.parametrize("damage", ["other weights", "fewer weights", "refused"])
-def test_adopting_weights_that_differ_from_the_report_is_an_error(run: Run, damage: str) -> None:
-    before, body = place(run).read_bytes(), content(run)
-    weights, path = dict(body["weights"]), body["report"]["path"]
-    if damage == "other weights":
-        weights["grounded"] += 1e-9
-    elif damage == "fewer weights":
-        del weights["restrained"]
-    else:
-        write_json(report(run), {**read_json(report(run)), "pass": False})
-    with pytest.raises(RC1Error, match=r"calibration_report_\w+\.json: .*`pass`.*`weights`"):
-        adopt(run, weights, path)
-    assert place(run).read_bytes() == before
-    assert [file.name for file in place(run).parent.iterdir()] == [place(run).name]
 
 
 # ---- fresh, stale and due ----
@@ -231,21 +188,6 @@ def test_weights_of_other_settings_are_stale_and_due(run: Run, override: str) ->
 
 def test_weights_stay_fresh_when_unrelated_settings_change(run: Run) -> None:
     assert WEIGHTS.state(again(run, "gates.shadow_run.min_spearman=0.8", "ticket.ttl_hours=1")) is FileState.FRESH
-
-
-def test_weights_of_another_balanced_pool_are_stale(run: Run) -> None:
-    """They are not due, because rows that RC1 did not write are not calibrated on."""
-    balanced = run.workspace.path(run.config.difficulty.balanced_path)
-    lines = balanced.read_bytes().splitlines(keepends=True)
-    balanced.write_bytes(b"".join(reversed(lines)))
-    assert WEIGHTS.state(run) is FileState.STALE
-    assert not is_due(run, "auto")
-
-
-def test_missing_ablation_makes_the_calibration_due(run: Run) -> None:
-    changed = again(run, "gates.ablation.min_rate_drop_pct=10")
-    assert WEIGHTS.state(changed) is FileState.FRESH
-    assert is_due(changed, "auto")
 
 
 @pytest.mark.parametrize("damage", ["altered", "foreign"])

@@ -1,4 +1,4 @@
-"""`ckpt list` and `ckpt diff`: checkpoints, their integrity and their differences."""
+"""`ckpt list`: checkpoints and their integrity."""
 
 from __future__ import annotations
 
@@ -67,15 +67,3 @@ def test_folder_with_another_name_is_not_listed(rc1: Rc1, place: Path) -> None:
     rows = [(row["path"].removeprefix(f"{RUN}/"), row["step"]) for row in json.loads(done.out)["checkpoints"]]
     assert done.code == 0
     assert rows == [("step_00001", 1), ("step_00002", 2), ("best/step_00002", 2), ("best/step_00002.2", 2)]
-
-
-def test_equal_checkpoints_exit_0_and_different_ones_2(rc1: Rc1, place: Path) -> None:
-    save(place, 2, 1.5, "checkpoints/other")
-    same = rc1("ckpt", "diff", "2", "checkpoints/other/step_00002", "--exact", "--workspace", place)
-    assert (same.code, same.out.splitlines()[-1]) == (
-        0, f"pass: equal, compared bit for bit: {RUN}/step_00002 and checkpoints/other/step_00002"
-    )  # fmt: skip
-    other = rc1("ckpt", "diff", "1", "latest", "--exact", "--workspace", place)
-    assert other.code == 2
-    assert "adapter/w: 1 of 2 numbers differ, by 0.5 at most" in other.out
-    assert "state.json/step: 1 and 2" in other.out

@@ -77,9 +77,9 @@ def test_every_command_that_takes_other_settings_takes_other_sources(rc1: Rc1, t
     assert [name for name, flags in known.items() if "--set" in flags and "--sources" not in flags] == []
     assert [name for name, flags in known.items() if "--set" not in flags and "--sources" in flags] == []
     (tmp_path / "questions").mkdir()
-    shown = ("config", "show", "--workspace", tmp_path, "--json", "--sources")
-    assert json.loads(rc1(*shown, tmp_path / "questions").out)["sources"]["use"] == str(tmp_path / "questions")
-    assert json.loads(rc1(*shown, "hub", "--set", "sources.use=embedded").out)["sources"]["use"] == "hub"
+    shown = ("config", "verify", "--workspace", tmp_path, "--json", "--sources")
+    for given, more in ((str(tmp_path / "questions"), ()), ("hub", ("--set", "sources.use=embedded"))):
+        assert json.loads(rc1(*shown, given, *more).out)["config"]["sources"]["use"] == given
     rejected = rc1(*shown, tmp_path / "nowhere")
     assert (rejected.code, "found no such folder or .jsonl file" in rejected.err) == (2, True)
 
@@ -92,6 +92,11 @@ def test_config_verify_fails_for_settings_that_may_not_train(rc1: Rc1, tmp_path:
     live = ("--set", "judge.provider=gemini", "--set", "judge.model=gemini-x", "--set", "judge.budget.max_calls=100")
     few = rc1("config", "verify", "--workspace", tmp_path, *live)
     assert few.code == 2 and "judge.budget.max_calls is 100, but the evaluation" in few.err
+    for setting in (
+        "training.held_out.prompts=599", "gates.reward_hacking.prompts=1", "base_model=Qwen/Qwen3-4B-Thinking-2507",
+    ):  # fmt: skip
+        never = rc1("config", "verify", "--workspace", tmp_path, "--set", setting)
+        assert never.code == 2 and setting.partition("=")[0] in never.err
 
 
 def test_rc1_without_a_command_shows_the_first_commands(rc1: Rc1) -> None:

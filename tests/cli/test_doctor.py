@@ -1,4 +1,4 @@
-"""`doctor` from the command line: table and exit codes; it writes nothing."""
+"""`doctor` from the command line: table and exit codes; it writes nothing, unless it shall try learnability."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from rc1_lib.cli.session import WIDTH
+from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
 
 from .conftest import Rc1, settings
+from .test_train import own
+
+__all__ = ["own"]
 
 
 def test_doctor_shows_a_table_that_fits_and_writes_nothing(opened: Run, rc1: Rc1, tmp_path: Path) -> None:
@@ -33,3 +40,18 @@ def test_doctor_shows_a_table_that_fits_and_writes_nothing(opened: Run, rc1: Rc1
     looks = body["looks"]
     assert (body["exit_code"], looks["ticket"]["failed"], looks["judge"]["failed"]) == (2, True, False)
     assert not elsewhere.exists()
+
+
+def test_learnability_is_tried_on_demand_and_needs_a_valid_ticket(
+    rc1: Rc1, own: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rc1_lib.forecast.learnability.PROMPTS", 18)
+    call = ("doctor", "--learnability", "--workspace", str(own.workspace.root), *settings(own.overrides), "--json")
+    done = rc1(*call)
+    look = json.loads(done.out)["looks"]["learnability"]
+    # A base trained for seconds solves almost nothing, and twelve held-out prompts show no effect.
+    assert (done.code, look["failed"]) == (2, True), done.err
+    assert "smallest effect that can be shown" in look["found"] and "rc1 doctor --learnability" in look["advice"]
+    assert {"all", "gsm8k", "hard"} <= read_json(own.workspace.path("reports/learnability.json"))["groups"].keys()
+    revoke_ticket(own, "a test")
+    assert json.loads(rc1(*call).out)["looks"]["learnability"]["advice"] == "fix the ticket first"

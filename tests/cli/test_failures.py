@@ -199,8 +199,8 @@ def test_key_given_as_a_setting_appears_in_no_output_or_log(
     rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, joined: bool
 ) -> None:
     flags = [f"--set={setting}"] if joined else ["--set", setting]
-    monkeypatch.setattr("sys.argv", ["rc1", "config", "show", *flags])  # the log's first line shows it
-    done = rc1("config", "show", "--workspace", tmp_path, *flags)
+    monkeypatch.setattr("sys.argv", ["rc1", "config", "verify", *flags])  # the log's first line shows it
+    done = rc1("config", "verify", "--workspace", tmp_path, *flags)
     assert done.code == 2
     assert PLANTED not in done.out + done.err
     (log,) = (tmp_path / "logs").glob("ops_*.log")

@@ -90,7 +90,7 @@ def test_command_that_failed_on_its_input_is_repeated_as_typed(
 
 
 def test_invalid_setting_is_not_repeated(rc1: Rc1, tmp_path: Path) -> None:
-    done = rc1("config", "show", "--workspace", tmp_path, "--set", "pool.n=0")
+    done = rc1("config", "verify", "--workspace", tmp_path, "--set", "pool.n=0")
     assert done.code == 2 and "next" not in done.err
 
 
@@ -121,7 +121,11 @@ def test_workspace_remembers_its_settings(tmp_path: Path) -> None:
     run = opened(tmp_path, *MANY).run
     assert run is not None
     run.write_effective_config()
-    assert Session(Options(tmp_path), io.StringIO()).open(remembered=True).config == run.config
+    later = Session(Options(tmp_path), io.StringIO())
+    assert later.open(remembered=True).config == run.config
+    place = ["--workspace", str(tmp_path)]
+    assert words(then(later, "train")) == ["rc1", "train", *place], "it remembers by itself"
+    assert words(then(later, "preflight")) == ["rc1", "preflight", "--config", str(tmp_path / EFFECTIVE), *place]
     on_top = Session(Options(tmp_path, overrides=["pool.n=7"]), io.StringIO()).open(remembered=True)
     assert on_top.config.pool.n == 7 and on_top.overrides == (*run.overrides, "pool.n=7")
     assert Session(Options(tmp_path), io.StringIO()).open().config.pool.n == 30000, "a preflight begins anew"

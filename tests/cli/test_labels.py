@@ -1,4 +1,4 @@
-"""`rc1 label` and `judge-agreement`: from a sheet to the figure, and their errors."""
+"""`rc1 label`: from a sheet to the figure, and its errors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def test_a_sheet_leads_to_the_comparison(rc1: Rc1, fresh_copy: Callable[..., Run
     done = rc1("label", "--workspace", root, *settings, "--n", "6", "--out", "sheets/six.jsonl")
     assert done.code == 0, done.err
     assert "6 dialogues to label" in done.out
-    assert "judge-agreement" in done.out.splitlines()[-1] and "--labels sheets/six.jsonl" in done.out.splitlines()[-1]
+    assert "rc1 label --labels sheets/six.jsonl" in done.out.splitlines()[-1]
     sheet = root / "sheets/six.jsonl"
     rows = [{**row, "label": ("good", "bad")[place % 2]} for place, row in enumerate(records(sheet))]
     labels = tmp_path / "six.jsonl"
     labels.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shown = rc1("judge-agreement", "--workspace", root, *settings, "--labels", labels)
+    shown = rc1("label", "--workspace", root, *settings, "--labels", labels)
     assert shown.code == 2
     assert "6 dialogues, by the calibrated score" in shown.out
     assert "the judge is uncalibrated: label more dialogues" in shown.out

@@ -1,4 +1,4 @@
-"""`plan` and `learnability` from the command line."""
+"""`plan` from the command line."""
 
 from __future__ import annotations
 
@@ -32,26 +32,10 @@ def test_plan_writes_a_report_and_needs_a_valid_ticket(rc1: Rc1, own: Run) -> No
     assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
 
 
-def test_learnability_reports_groups_and_a_gate_and_needs_a_valid_ticket(
-    rc1: Rc1, own: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rc1_lib.forecast.learnability.PROMPTS", 18)
-    call = ("learnability", "--workspace", str(own.workspace.root), *settings(own.overrides))
-    done = rc1(*call, "--json")
-    body = json.loads(done.out)
-    # A base trained for seconds solves almost nothing, and twelve held-out prompts show no effect.
-    assert (done.code, body["exit_code"], body["gate"]["status"]) == (2, 2, "failed"), done.err
-    assert {"all", "gsm8k", "hard"} <= body["groups"].keys()
-    assert own.workspace.path("reports/learnability.json").is_file()
-    revoke_ticket(own, "a test")
-    rejected = rc1(*call)
-    assert (rejected.code, "the ticket is not valid" in rejected.err) == (2, True)
-
-
 def test_only_the_first_process_of_a_launcher_runs_a_single_process_command(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = list[str]()
     monkeypatch.setattr("rc1_lib.cli._leads", lambda: False)
     monkeypatch.setattr("rc1_lib.cli.app.app", lambda arguments, **_: begun.append(arguments[0]))
-    for name in ("plan", "train", "learnability", "evaluate", "doctor"):
+    for name in ("plan", "train", "doctor", "evaluate", "report"):
         main([name])
-    assert begun == ["doctor"]
+    assert begun == ["report"]

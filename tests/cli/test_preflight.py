@@ -21,7 +21,7 @@ OPEN = (
 """The gates ask about the data here, not about the machine that runs the tests."""
 
 
-def test_ticket_is_issued_verified_shown_and_revoked(
+def test_ticket_is_issued_verified_and_revoked(
     rc1: Rc1, built: Run, tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With existing files and few gates, since other tests check the gates."""
@@ -29,10 +29,10 @@ def test_ticket_is_issued_verified_shown_and_revoked(
     shutil.copytree(built.workspace.root, root)
     served(root)
     keep_gates(monkeypatch, "length")
-    check_ticket(rc1, ("--workspace", root, *settings(built.overrides)), 60, "--build", "never")
+    check_ticket(rc1, ("--workspace", root, *settings(built.overrides)), "--build", "never")
 
 
-def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) -> None:
+def check_ticket(rc1: Rc1, place: tuple[Any, ...], *flags: str) -> None:
     """Have a preflight issue a ticket, and run every command about tickets on it."""
     done = rc1("preflight", *place, *flags, "--json")
     body = json.loads(done.out)
@@ -43,14 +43,7 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], dialogues: int, *flags: str) 
     assert body["failpack"] is None
 
     assert "pass: ticket valid" in rc1("ticket", "verify", *place).out
-    assert f"{dialogues} dialogues, judge rubric" in rc1("judge-baseline", *place).out
-    assert rc1("judge-drift", *place).code == 0
-    assert "pass: ticket valid" in rc1("ticket", "verify", *place).out, "neither command changed a file of the ticket"
-    again = rc1("judge-baseline", *place, "--new").out
-    assert "a new baseline: it replaces that of" in again and "rc1 preflight" in again
-    assert "judge_baseline.json has changed" in rc1("ticket", "verify", *place).err
     assert "configuration differs" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
-    assert "not verified" in rc1("ticket", "show", *place).out
     assert rc1("ticket", "revoke", *place, "--reason", "a test").code == 0
     rejected = rc1("ticket", "verify", *place)
     assert rejected.code == 2

@@ -67,7 +67,7 @@ def test_gate_that_the_configuration_fails_is_announced_before_the_run(rc1: Rc1,
     free = ("--set", "gates.resources.min_free_gb=0", "--set", "gates.git.require_commit=false")
     with holding(Workspace(tmp_path), "a preflight"):  # so that this preflight ends at once
         done = rc1("preflight", "--workspace", tmp_path, *free, "--set", "seeds=[1,2]")
-        assert "round 1 will fail: training_config: seeds 2, wanted >= 3 (" in done.out
+        assert "round 1 will fail: training_config: seeds is 2, wanted >= 3 (" in done.out
         assert "will fail" not in rc1("preflight", "--workspace", tmp_path, *free).out
 
 

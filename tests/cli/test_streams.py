@@ -48,6 +48,15 @@ def test_text_of_a_file_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[
         assert not [mark for mark in "\x1b\x9b\r\x07\u202e" if mark in text]
 
 
+def test_output_of_a_training_is_in_its_log_too(tmp_path: Path) -> None:
+    assert call("train", "--workspace", str(tmp_path)) == 2
+    (own,) = tmp_path.glob("logs/ops_*.log")
+    log = (tmp_path / "logs/train.log").read_text()
+    assert log == own.read_text() and "there is no ticket" in log
+    call("ticket", "show", "--workspace", str(tmp_path))
+    assert (tmp_path / "logs/train.log").read_text() == log
+
+
 @pytest.mark.parametrize("encoding", ["gbk", "ascii"])
 def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     streams = [io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2)]
@@ -58,8 +67,8 @@ def test_nothing_that_is_printed_ends_a_command(encoding: str, tmp_path: Path, m
         print(strange)
         print(strange, file=sys.stderr)
         Session(Options(workspace=tmp_path), sys.stdout).show(table(strange, ("head",), [(strange,)]))
-    assert call("config", "show", "--workspace", str(workspace)) == 0
-    assert call("ticket", "show", "--workspace", str(workspace)) == 2
+    assert call("config", "verify", "--workspace", str(workspace)) == 0
+    assert call("ticket", "verify", "--workspace", str(workspace)) == 2
     printed = len(streams[0].buffer.getvalue())  # type: ignore[attr-defined]
     assert call("init", "--json", str(workspace / "run")) == 0
     document = json.loads(streams[0].buffer.getvalue()[printed:].decode(encoding))  # type: ignore[attr-defined]
@@ -78,7 +87,7 @@ def failure_files(workspace: Path) -> list[Path]:
     return [*workspace.glob("reports/ERROR_*"), *workspace.glob("reports/rc1/FAIL_*")]
 
 
-@pytest.mark.parametrize(("command", "code"), [("config show", 0), ("ticket show", 2)])
+@pytest.mark.parametrize(("command", "code"), [("config verify", 0), ("ticket verify", 2)])
 @pytest.mark.parametrize("streams", share([">&-", "2>&-", "<&- >&- 2>&-"], ">&-"))
 def test_closed_streams_do_not_change_the_exit_code(tmp_path: Path, command: str, code: int, streams: str) -> None:
     done = ended(command, streams, tmp_path)
@@ -89,7 +98,7 @@ def test_closed_streams_do_not_change_the_exit_code(tmp_path: Path, command: str
     assert lines[0].endswith(f"--workspace {tmp_path}") and len(lines) > 1, "the log has the output of a closed stream"
 
 
-@pytest.mark.parametrize(("command", "code"), [("config show", 0), ("--help", 0)])
+@pytest.mark.parametrize(("command", "code"), [("config verify", 0), ("--help", 0)])
 def test_command_succeeds_when_its_reader_closes_the_pipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
 ) -> None:
@@ -103,7 +112,7 @@ def test_command_succeeds_when_its_reader_closes_the_pipe(
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["config show --json", "--help"])
+@pytest.mark.parametrize("command", ["config verify --json", "--help"])
 def test_full_disk_of_stdout_is_a_fault_that_names_stdout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
@@ -124,6 +133,6 @@ def test_broken_pipe_inside_a_command_is_a_fault(
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr("rc1_lib.cli.session.Session.open", broken)
-    assert call("config", "show", "--workspace", str(tmp_path)) == 1
+    assert call("config", "verify", "--workspace", str(tmp_path)) == 1
     assert "FATAL: [Errno 32] Broken pipe" in capsys.readouterr().err
     assert len(failure_files(tmp_path)) == 2

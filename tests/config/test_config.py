@@ -22,12 +22,12 @@ from rc1_lib.config.file import (
 )
 from rc1_lib.errors import ConfigError
 from rc1_lib.judge.budget import check_evaluation_calls
-from rc1_lib.preflight.preconditions import check_can_train
+from rc1_lib.preflight.preconditions import check_can_calibrate, check_can_train, check_waiver_reasons
 from rc1_lib.run import PUBLISHED, open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 LOCAL = PROJECT_ROOT / "configs/local.yaml"
-OTHER_KINDS = ("base.yaml", "train_local.yaml")
+OTHER_KINDS = ("train_local.yaml",)
 SHIPPED = sorted(path.name for path in LOCAL.parent.glob("*.yaml") if path.name not in OTHER_KINDS)
 
 
@@ -41,6 +41,8 @@ def test_every_shipped_configuration_can_be_trained(name: str, tmp_path: Path) -
     """Whatever judge is set: a budget must be enough for the evaluation of every seed."""
     run = open_run(profile=None, config=LOCAL.with_name(name), workspace=tmp_path)
     check_can_train(run)
+    check_waiver_reasons(run)
+    check_can_calibrate(run)
     check_evaluation_calls(run.config, len(run.config.seeds))
     live = {"provider": "gemini", "model": "gemini-x"}
     judge = run.config.judge.model_copy(update=live)

@@ -11,11 +11,13 @@ import pytest
 import torch
 
 from deployments.server import free_port
+from rc1_lib.checks import at_most
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.doctor import endpoints
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
 from rc1_lib.forecast.learnability import REPORT
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training import memory
 from rc1_lib.training.checkpoint.manifest import folder_name
@@ -43,7 +45,9 @@ def missing_balanced_pool(run: Run) -> None:
 
 
 def failed_learnability(run: Run) -> None:
-    write_json(run.workspace.path(REPORT), {"pass": False, "config_sha256": run.config_sha256})
+    flat = at_most("flat", 1.0, 0.9, "sample hotter")
+    report = {"pass": False, "config_sha256": run.config_sha256, "gate": GateResult("learnability", (flat,)).to_dict()}
+    write_json(run.workspace.path(REPORT), report)
 
 
 def missing_tokenizer(run: Run) -> None:
@@ -67,7 +71,7 @@ def test_sound_workspace_passes_every_check_and_nothing_is_written(opened: Run) 
     ("damage", "failed", "words"),
     [
         (missing_balanced_pool, {"ticket", "rows"}, "there is no balanced pool"),
-        (failed_learnability, {"learnability"}, f"{REPORT}: it failed"),
+        (failed_learnability, {"learnability"}, f"{REPORT}: it failed: flat is 1, wanted <= 0.9 sample hotter; then"),
         (missing_tokenizer, {"ticket", "base", "engine", "chat_contract", "memory"}, "lacks tokenizer.json"),
         (negative_hidden_size, {"ticket", "engine", "memory"}, "describes no valid model"),
     ],

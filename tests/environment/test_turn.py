@@ -161,7 +161,7 @@ def check_parsed_or_rejected(turn: Turn | Malformed) -> None:
     assert len(turn.calls) <= LIMITS.calls
 
 
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(HOSTILE)
 @example("</think>" * 400)
 def test_any_text_is_parsed_or_rejected(text: str) -> None:
@@ -176,7 +176,6 @@ def test_any_json_in_a_call_is_parsed_or_rejected(name: object, arguments: objec
     check_parsed_or_rejected(read_message({"content": name, "tool_calls": arguments}, LIMITS))
 
 
-@settings(max_examples=150)
 @given(st.lists(HOSTILE, min_size=1, max_size=8))
 def test_hostile_turns_leave_a_dialogue_without_forged_markers(texts: list[str]) -> None:
     episode = Episode(World(STORY), LIMITS)

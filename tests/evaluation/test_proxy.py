@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from rc1_lib.evaluation.evaluate import evaluate
-from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, Point, ProxyTruth, compare_proxy, proxy_checks
-from rc1_lib.evaluation.report import Provenance, evaluation_markdown, write_evaluation
-from rc1_lib.evaluation.tables import proxy_rows
+from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.records import Check
-from rc1_lib.run import open_run, published_config
-from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.run import published_config
 from tests.evaluation.tables import SFT, Habits, episode_frame, table
 from tests.evaluation.tables import episode as one
-
-pytestmark = pytest.mark.usefixtures("drawn")
 
 THRESHOLDS = published_config().gates.evaluation
 SETTINGS: dict[str, Any] = {"before": "sft", "after": "ppo", "confidence": 0.95, "resamples": 60, "seed": 1}
@@ -98,26 +90,3 @@ def test_optimised_score_must_be_compared_with_success() -> None:
     assert failed(proxy_checks(None, THRESHOLDS, 0.98, optimised=True)) == ["training.held_out.judged above 0"]
     (line,) = proxy_checks(None, THRESHOLDS, 0.98, optimised=False)
     assert line.op == "info"
-
-
-def test_report_shows_score_and_success_with_intermediate_checkpoints(tmp_path: Path) -> None:
-    run = open_run(profile="local", workspace=tmp_path)
-    sampled = scored(0.6, 0.7, SFT, WORSE)
-    frame = pl.concat([sampled, table(SFT, WORSE, prompts=300).filter(pl.col("mode") == "greedy")])
-    result = found(sampled)
-    proxy = replace(result, course=[Point(20250820, 12, result.groups["all"])], missing=[(20250820, 36)])
-    evaluation = evaluate(frame, confidence=0.95, resamples=20, seed=1)
-    thresholds = run.config.gates.evaluation.model_copy(update={"min_prompts": 1, "min_group": 1})
-    gate = ppo_eval_gate(evaluation, thresholds, proxy_checks=proxy_checks(proxy, thresholds, 0.98, optimised=True))
-    made = Provenance({"sft": "a" * 64}, "c" * 64, "d" * 64, {"temperature": 1.0}, 1)
-    step = write_evaluation(run, evaluation, gate, frame=frame, provenance=made, proxy=proxy)
-    report = read_json(tmp_path / step.report)
-    assert set(HACKED.values()) <= {check["name"] for check in report["gate"]["checks"] if not check["passed"]}
-    rows = proxy_rows(report).rows
-    assert [row[0] for row in rows] == [*GROUPS, "20250820, step 12", "20250820, step 36"]
-    assert rows[-1][1:] == ("0", *["none"] * 4)
-    assert rows[0][1:4] == ("300", "60.0 / 70.0", "+10.0 (+10.0, +10.0)")
-    assert "judged score and success, sft / ppo" in evaluation_markdown(report)
-    assert (tmp_path / step.plots["proxy and truth"]).stat().st_size > 5000
-    again = pl.read_ndjson(tmp_path / report["episodes"]["path"], infer_schema_length=None)
-    assert again["judged"].null_count() == 600

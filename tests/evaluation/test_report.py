@@ -9,10 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-import torch
-from PIL import Image
 
-from rc1_lib.environment.outcome import summary
 from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import examples_markdown
@@ -20,19 +17,11 @@ from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, ta
 from rc1_lib.evaluation.report import Provenance, evaluation_key, write_evaluation
 from rc1_lib.evaluation.tables import figures_rows, needed_rows
 from rc1_lib.gate_report import GateReport
-from rc1_lib.plots import evaluation as plots
-from rc1_lib.plots.training import PANELS, curves
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.training.engines.torch_ppo import ppo_update
-from rc1_lib.training.episode_judge import EpisodeScores
-from rc1_lib.training.updates.batch import collate
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.evaluation.tables import outcome, table
-from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
-
-pytestmark = pytest.mark.usefixtures("drawn")
+from tests.evaluation.tables import table
 
 FROM = Provenance(
     checkpoints={"sft": "a" * 64, "ppo": "b" * 64},
@@ -147,27 +136,3 @@ def test_model_text_cannot_close_its_code_block() -> None:
     text = examples("```\n# forged\n`````")
     fences = [line for line in text.splitlines() if line.startswith("``````")]
     assert fences and len(fences) % 2 == 0
-
-
-def test_pictures_are_900_pixels_wide_and_reproducible(tmp_path: Path, report: Mapping[str, Any]) -> None:
-    metrics = pl.DataFrame(
-        {"step": [1, 2, 3], "objective/kl_per_token": [0.0, 0.1, None], "env/success": [0.5, 0.6, 0.6]}
-    )
-    for name in ("first", "second"):
-        plots.asking(tmp_path / name / "asking.png", report)
-        plots.success(tmp_path / name / "success.png", report)
-        curves(tmp_path / name / "curves.png", metrics)
-    for file in ("asking.png", "success.png", "curves.png"):
-        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
-        with Image.open(tmp_path / "first" / file) as image:
-            assert image.width == 900
-
-
-def test_every_panel_shows_a_metric_that_training_writes() -> None:
-    policy, (episodes, scores) = ToyPolicy(), random_episodes(4)
-    batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
-    draw = torch.Generator().manual_seed(0)
-    optimizer = torch.optim.AdamW(policy.trained())
-    learned = ppo_update(policy, batch, optimizer, settings(), kl_coef=0.1, iteration=0, generator=draw)
-    played = summary([outcome(needs=True), outcome(needs=False)])
-    assert PANELS.keys() <= learned.keys() | played.keys() | EpisodeScores((0.5,), 0).metrics().keys()

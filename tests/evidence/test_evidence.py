@@ -45,7 +45,7 @@ def test_built_artifact_is_fresh(artifact: Artifact, built: Run) -> None:
 @BUILT
 def test_changed_code_makes_an_artifact_stale(artifact: Artifact, built: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (derived, keyed_report):
-        monkeypatch.setattr(module, "code_sha256", lambda: "other code")
+        monkeypatch.setattr(module, "code_sha256", lambda *_: "other code")
     assert artifact.state(built) in (FileState.STALE, FileState.MISSING)
 
 

@@ -195,6 +195,7 @@ def test_improved_policy_is_kept_permanently(done: Ended, tmp_path: Path, monkey
     assert (state.is_completed(), state.name) == (True, "PolicyImproved"), state.message
     assert checkpoint_hashes(run, f"{RUN}/best") == {"step_00004": checkpoint_hashes(done.run)["step_00004"]}
     assert read_json(run.workspace.path("reports/train.json"))["best"] == [f"{RUN}/best/step_00004"]
+    assert run.workspace.path("final_model/export.json").is_file()
 
 
 def test_fault_during_evaluation_fails_the_flow_without_a_verdict(

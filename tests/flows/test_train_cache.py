@@ -90,7 +90,7 @@ def test_run_with_other_code_is_rejected_unless_it_starts_over(
     run = copied(done.run, tmp_path / "workspace")
     metrics = run.workspace.path("reports/metrics.jsonl")
     before = metrics.read_bytes()
-    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda: "other")
+    monkeypatch.setattr("rc1_lib.training.ppo_run.code_sha256", lambda *_: "other")
     state = start(run)
     assert state.name == "Refused" and "these differ: code (" in str(state.message)
     assert "--start-over" in str(state.message)

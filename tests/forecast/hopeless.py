@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ SAYS_YES = "Answer: yes"
 MALFORMED = "<tool_call>\nyes\n</tool_call>"
 SURE = "training.rollout.temperature=0.1"
 """Sampling at this temperature, such a base says its likeliest words, however a CPU rounds."""
+_TAUGHT: dict[tuple[str, ...], Any] = {}
+"""Words -> weights that say them: every test has the same rows and tokenizer."""
 
 
 def base_that_says(run: Run, words: str | Sequence[str], rows: list[dict[str, Any]]) -> None:
@@ -26,10 +29,13 @@ def base_that_says(run: Run, words: str | Sequence[str], rows: list[dict[str, An
     folder = run.workspace.path("base")
     form = ChatFormat(AutoTokenizer.from_pretrained(folder))
     model = random_base(form.tokenizer)
-    dialogues = [
-        {**row, "messages": _answered(row["messages"], said[place % len(said)])} for place, row in enumerate(rows)
-    ]
-    teach(model, form, dialogues, 60)
+    if tuple(said) not in _TAUGHT:
+        dialogues = [
+            {**row, "messages": _answered(row["messages"], said[place % len(said)])} for place, row in enumerate(rows)
+        ]
+        teach(model, form, dialogues, 60)
+        _TAUGHT[tuple(said)] = copy.deepcopy(model.state_dict())
+    model.load_state_dict(_TAUGHT[tuple(said)])
     model.save_pretrained(folder)
 
 

@@ -92,14 +92,6 @@ def test_a_success_drop_above_the_threshold_fails(fails: int, expected: set[str]
     assert failed(result) == expected
 
 
-def test_a_success_drop_equal_to_the_threshold_passes_although_its_interval_misses_it() -> None:
-    # One prompt in a hundred is exactly one percentage point, although 0.99 - 0.98 is not 0.01.
-    result = judged(dialogues(plain=80, quiet_fails=1))
-    assert value(result, SUCCESS) == 1.0
-    assert failed(result) == set()
-    assert value(result, f"{SUCCESS}: interval clears the threshold") is False
-
-
 @pytest.mark.parametrize(("turns", "expected"), [(4, set()), (5, {TURNS})])
 def test_longer_dialogues_fail_in_the_turns(turns: int, expected: set[str]) -> None:
     assert failed(judged(dialogues(quiet_turns=turns))) == expected

@@ -31,7 +31,7 @@ def rows_of(texts: list[str]) -> pl.DataFrame:
 
 
 def judged(texts: list[str], numbers: Literal["differ", "alike"]) -> tuple[float, dict[str, object]]:
-    limits = DuplicatesGate(max_dup_pct=2, similarity=0.8, shingle=3, permutations=128, numbers=numbers)
+    limits = DuplicatesGate(max_dup_pct=2, numbers=numbers)
     result = duplicates_gate(rows_of(texts), limits, [])
     values = {check.name: check.value for check in result.checks}
     return float(str(values["duplicate rows, %"])), values

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.rows.spoken import question_texts, spoken
-from rc1_lib.text.leak_search import LeakSearch, _common_weight, common
+from rc1_lib.text.leak_search import IN_ORDER, MAX_KEPT, MIN_WORDS, LeakSearch, _common_weight, common
 from rc1_lib.text.normalization import folded, read, words
 from rc1_lib.text.word_pairs import WordPairs
 from tests.gates.planted_leaks import SURE, planted
@@ -132,10 +132,10 @@ def test_the_search_finds_most_paraphrases_that_a_comparison_with_every_text_fin
         asked, weights = search._held.of(number), search._weights[search._held.span(number)].tolist()
         for start in range(0, len(text := texts.of(row)), len(asked)):
             window = text[start : start + 2 * len(asked)]
-            if common(asked, window) >= max(limits.in_order * len(asked), min(limits.min_words, len(asked))):
+            if common(asked, window) >= max(IN_ORDER * len(asked), min(MIN_WORDS, len(asked))):
                 kept = _common_weight(asked, weights, window) / sum(weights)
-                expected |= {(row, number)} if kept > limits.max_kept else set()
-    kept = set(found.filter(pl.col("kept") > limits.max_kept).select("row", "held").iter_rows())
+                expected |= {(row, number)} if kept > MAX_KEPT else set()
+    kept = set(found.filter(pl.col("kept") > MAX_KEPT).select("row", "held").iter_rows())
     # A text without the held one's distinguishing pairs of words is not compared, so few may be missing.
     assert kept <= expected
     assert len(kept) >= 0.8 * len(expected) >= 0.8 * len(leaks)

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from rc1_lib import records
-from rc1_lib.config.thresholds import MissingPieceGate
 from rc1_lib.gates.missing_piece import Fault, SolverOf, as_seen, missing_piece_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.closure import closure
@@ -38,7 +37,7 @@ def none(_: records.Row) -> None:
 
 def judged(rows: list[Row], solver_of: SolverOf = with_solver, **more: pl.DataFrame) -> GateResult:
     files = {"pool": toy_pieces.frame(rows), **more}
-    return missing_piece_gate(files, solver_of, MissingPieceGate(max_rows=0.005), 0.95)
+    return missing_piece_gate(files, solver_of)
 
 
 def named(fault: Fault) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -219,20 +218,6 @@ def test_a_weighted_criterion_stuck_on_one_grade_fails_by_name(gates: RewardGate
         else:
             # The calibration dropped it. tests/calibration evaluates adversarial policies with such weights.
             assert set(gates.from_the_start(damaged)) - {*ABLATION} <= {"shadow_run"}, name
-
-
-def test_a_judge_that_repeats_the_old_score_in_every_criterion_fails(gates: RewardGates, judged: Judged) -> None:
-    rng, old = np.random.default_rng(0), gates.config.reward.old_weights
-
-    def one_impression(frame: pl.DataFrame) -> pl.DataFrame:
-        score = sum((pl.col(name) * weight for name, weight in old.items()), pl.lit(0.0))
-        spread = 0.2 * frame.select(score).to_series().drop_nulls().to_numpy().std()
-        drawn = {name: pl.Series(rng.normal(0.0, spread, frame.height)) for name in gates.judges}
-        return frame.with_columns((score + drawn[name]).clip(0, 1).alias(name) for name in gates.judges)
-
-    damaged = judged.damaged(one_impression)
-    for found in (gates.from_the_start(damaged), gates.since(damaged)):
-        assert REPEATED in found["shadow_run"]
 
 
 @pytest.mark.parametrize("grow", [lambda x: x, pl.Expr.rank], ids=["linear", "rank"])

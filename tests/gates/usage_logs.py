@@ -178,19 +178,6 @@ def table(*runs: tuple[Line, ...]) -> pl.DataFrame:
     return pl.DataFrame({name: columns[name] for name in LOG_SCHEMA}, schema=LOG_SCHEMA)
 
 
-def overlapping(*runs: tuple[Line, ...], wait_s: float = 0.0) -> pl.DataFrame:
-    """Return the log of runs by several processes at the same time.
-
-    Lines are in the order of finishing, except for waits of up to `wait_s` for the log's lock.
-    """
-    rng = random.Random(len(runs))
-    written = {
-        line.attempt_id: line.started + line.latency_ms / 1000 + rng.uniform(0.0, wait_s)
-        for line in itertools.chain(*runs)
-    }
-    return table(tuple(sorted(itertools.chain(*runs), key=lambda line: written[line.attempt_id])))
-
-
 @cache
 def honest(seed: int) -> pl.DataFrame:
     """Return a log with history: 20 dialogues yesterday; 60 today, of which every third comes from the cache."""

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-from rc1_lib.cli import dev
-from rc1_lib.cli.options import Options
-from rc1_lib.cli.reference import DOCUMENTS, PAGE, accepted, configuration_page, parts
-from rc1_lib.cli.session import Session
+from docs.reference.make import DOCUMENTS, PAGE, accepted, configuration_page, parts
 from rc1_lib.config.file import flatten, load_config
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.values import Positive, Range, Share
-from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 
 def test_reference_page_matches_the_code() -> None:
-    assert (PROJECT_ROOT / PAGE).read_text(encoding="utf-8") == configuration_page(), "rc1 dev reference --write"
-
-
-def test_outdated_reference_page_is_reported_and_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dev, "PROJECT_ROOT", tmp_path)
-    session = Session(Options(), sys.stdout)
-    assert dev.reference(session, write=True) == 0
-    assert dev.reference(session) == 0
-    page = tmp_path / PAGE
-    page.write_text(page.read_text(encoding="utf-8").replace("pool", "lake"), encoding="utf-8")
-    with pytest.raises(RC1Error, match=r"^docs/reference/configuration\.md: .*rc1 dev reference --write"):
-        dev.reference(session)
+    assert (PROJECT_ROOT / PAGE).read_text(encoding="utf-8") == configuration_page(), "python docs/reference/make.py"
 
 
 def test_every_key_is_described() -> None:

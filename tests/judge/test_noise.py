@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -64,31 +63,6 @@ def test_missing_scores_are_left_out_and_nan_makes_the_noise_nan() -> None:
     poisoned = scores(("a", 0, "clear", 0.2), ("a", 1, "clear", math.nan), ("a", 2, "clear", 0.4))
     assert all(math.isnan(number) for number in medians_and_variances(poisoned).row(0)[3:])
     assert math.isnan(pooled(poisoned, 0.9)[0].sd)
-
-
-def drawn(repetitions: int, sds: list[float], sizes: list[int], seed: int) -> pl.DataFrame:
-    """Draw independent repetitions, one per dimension, of dialogues with `sizes` samples each."""
-    rng = np.random.default_rng(seed)
-    dialogue = np.repeat(np.arange(len(sizes)), sizes)
-    levels = rng.uniform(0.3, 0.7, len(sizes))[dialogue]
-    values = levels + rng.normal(0.0, np.resize(sds, repetitions)[:, None], (repetitions, dialogue.size))
-    return pl.DataFrame(
-        {
-            "dialogue": np.tile(dialogue, repetitions),
-            "dimension": np.repeat(np.arange(repetitions), dialogue.size),
-            "score": values.ravel(),
-        }
-    ).with_columns(pl.col("dialogue", "dimension").cast(pl.String))
-
-
-@pytest.mark.parametrize("sizes", [[1, 2, 2, 3, 5, 8], [2]], ids=["unequal", "one dialogue"])
-def test_the_interval_contains_the_known_noise_at_its_nominal_rate(sizes: list[int]) -> None:
-    """Of n repetitions, the number of hits is binomial(n, confidence): within 3.3 of its standard deviations."""
-    n, confidence = 1000, 0.95
-    *noises, _ = pooled(drawn(n, [0.04], sizes, seed=5), confidence)
-    inside = sum(noise.low <= 0.04 <= noise.high for noise in noises)
-    assert len(noises) == n
-    assert abs(inside - n * confidence) <= 3.3 * math.sqrt(n * confidence * (1 - confidence))
 
 
 def test_scores_are_read_from_log_lines() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.config.judge import JudgeSampling
@@ -92,7 +92,6 @@ _MESSAGE = st.fixed_dictionaries(
 _DIALOGUE = st.lists(_MESSAGE, min_size=1, max_size=4)
 
 
-@settings(max_examples=120)
 @given(_DIALOGUE, st.integers(0, 4))
 def test_no_dialogue_escapes_its_fence(messages: list[dict[str, Any]], sample: int) -> None:
     prompt = write_ask(SPEC, SAMPLING, messages, sample)

@@ -52,12 +52,6 @@ def test_all_criteria_of_all_shadow_rows_are_between_0_and_1(evidence: Evidence)
         assert all(0.0 <= value <= 1.0 for value in scored.values())
 
 
-def test_few_dialogues_tie_at_the_top(evidence: Evidence) -> None:
-    totals = [sum(rubric.score(messages).values()) for messages in evidence.rows("shadow")["messages"].to_list()]
-    assert totals.count(max(totals)) <= len(totals) / 10
-    assert len({round(total, 9) for total in totals}) >= len(totals) / 3
-
-
 @pytest.mark.parametrize(
     ("reply", "value"),
     [("Answer: Velmo", 1.0), ("答案：维莫", 1.0), ("Velmo.", 0.0), ("Answer: ", 0.0), ("Answer: ...", 0.0)],
@@ -95,40 +89,6 @@ def test_a_malformed_call_and_a_missing_answer_get_0() -> None:
     broken = {"id": "1", "type": "function", "function": {"name": "wiki", "arguments": "{title"}}
     scores = rubric.score([user("?"), {"role": "assistant", "content": "Hm.", "tool_calls": [broken]}])
     assert (scores["answered"], scores["well_formed"]) == (0.0, 0.0)
-
-
-MILL = ("wiki", "Mill", "The mill of Tarn was built by Quill.")
-QUILL = ("wiki", "Quill", "Quill was born in Velmo.")
-
-
-@pytest.mark.parametrize(
-    ("turns", "value"),
-    [([], 1.0), ([[MILL], [QUILL]], 1.0), ([[MILL], [MILL], [QUILL]], 2 / 3), ([[MILL, MILL]], 1 / 2)],
-)
-def test_repeated_calls_are_less_economical(turns: list[list[tuple[str, str, str]]], value: float) -> None:
-    calls_made = [message for calls in turns for message in turn(*calls)]
-    end = final("Answer: Velmo")
-    assert grade("economical", [user("Where was the builder of the mill born?"), *calls_made, end]) == pytest.approx(
-        value
-    )
-
-
-def test_the_reasoning_score_rises_with_length_and_never_reaches_1() -> None:
-    grades = [grade("reasoned", [user("?"), final("word " * words + "Answer: Velmo")]) for words in (0, 3, 6, 12, 60)]
-    assert grades[0] == 0.0
-    assert grades[2] == pytest.approx(0.632, abs=1e-3)
-    assert grades == sorted(set(grades))
-    assert grades[-1] < 1.0
-
-
-@pytest.mark.parametrize(("questions", "value"), [(0, 1.0), (1, 1 / 2), (2, 1 / 3)])
-def test_every_question_lowers_the_restraint(questions: int, value: float) -> None:
-    calls_made = [
-        message for _ in range(questions) for message in turn(("ask_user", "Which?", "The one I have in mind."))
-    ]
-    assert grade("restrained", [user("Where is the mill?"), *calls_made, final("Answer: Velmo")]) == pytest.approx(
-        value
-    )
 
 
 def test_a_dialogue_without_an_assistant_raises_an_error() -> None:

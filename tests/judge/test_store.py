@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -121,32 +120,6 @@ def test_a_store_of_another_version_raises_an_error(tmp_path: Path) -> None:
     with pytest.raises(RC1Error, match=r"scores\.sqlite: .* 7, .* 3; "):
         Store(path, ttl_days=14)
     assert list((tmp_path / "scores.sqlite.runs").iterdir()) == []
-
-
-def test_many_threads_can_open_and_write_the_store_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "scores.sqlite"
-    failures: list[BaseException] = []
-    start = threading.Barrier(8)
-
-    def work(number: int) -> None:
-        start.wait()
-        try:
-            with Store(path, ttl_days=14) as store:
-                for turn in range(5):
-                    _answer(store, f"attempt-{number}-{turn}", f"ask-{number}-{turn}")
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    with Store(path, ttl_days=14) as store:
-        log = store.log()
-        assert log["seq"].to_list() == list(range(1, 41))
-        assert log["attempt_id"].n_unique() == 40
 
 
 # ---- the log ----

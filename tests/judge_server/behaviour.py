@@ -13,13 +13,6 @@ MODEL = "rc1-test-double-1"
 """The default model version in replies. Every version starts with `rc1-test-double`."""
 
 
-class Manner(StrEnum):
-    """A quirk of a provider."""
-
-    NO_TEMPERATURE = "no_temperature"
-    """400 for `temperature`, as with reasoning models (OpenAI's protocol)."""
-
-
 class FaultKind(StrEnum):
     """A way in which a request fails. Only faults with a reply of the model are billed."""
 
@@ -69,8 +62,6 @@ class Behaviour:
         concurrent: hidden limit on requests in work at once; requests above it get a 429.
         retry_after: seconds of the `Retry-After` of 429s; None sends none.
         api_key: the only key accepted; None accepts any. The 401 for a wrong key repeats it, as careless gateways do.
-        idempotent: whether a repeated `Idempotency-Key` gets the stored reply at no cost; it waits for the first
-            request if that is still in work.
         gullible: whether the judge obeys `GRADE EVERYTHING x.y` outside the fenced dialogue.
         thinking: whether replies begin with thoughts, which contain a decoy with full marks.
         usage: whether replies report the tokens used.
@@ -79,7 +70,6 @@ class Behaviour:
         delay: whether latencies vary, or are zero.
         shift: added to every grade: positive for a judge that became milder, negative for a stricter one.
         shifted: the only dimension that `shift` applies to; None for all.
-        manners: quirks of providers.
     """
 
     seed: int = 0
@@ -91,7 +81,6 @@ class Behaviour:
     concurrent: int | None = None
     retry_after: float | None = None
     api_key: str | None = None
-    idempotent: bool = False
     gullible: bool = False
     thinking: bool = False
     usage: bool = True
@@ -100,7 +89,6 @@ class Behaviour:
     delay: Literal["lognormal", "zero"] = "lognormal"
     shift: float = 0.0
     shifted: str | None = None
-    manners: tuple[Manner, ...] = ()
 
     def __post_init__(self) -> None:
         """Keep made-up scores from passing for real ones."""

@@ -41,8 +41,8 @@ _LIMITED = "Rate limit reached: the test double accepts no more requests now. Pl
 class Stats:
     """A snapshot of the server's counters.
 
-    `by_kind` counts requests by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`, `unauthorized`,
-    `bad_request` or `replayed`. An answered request is billed even if the client has left; `attempt_ids` come in the
+    `by_kind` counts requests by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`, `unauthorized`
+    or `bad_request`. An answered request is billed even if the client has left; `attempt_ids` come in the
     order of arrival.
     """
 
@@ -88,8 +88,6 @@ class _Judge:
         self._by_kind, self._billed = Counter[str](), Counter[str]()
         self._turns = Counter[tuple[str, str]]()
         self._attempts: list[str] = []
-        self._replies: dict[str, asyncio.Future[Response | None]] = {}
-        """Replies by protocol and idempotency key; a repeated request waits for the first."""
 
     def stats(self) -> Stats:
         return Stats(
@@ -98,7 +96,7 @@ class _Judge:
         )  # fmt: skip
 
     async def generate(self, request: Request, wire: Wire) -> Response:
-        """Answer a request for a reply; an idempotent gateway repeats a stored one."""
+        """Answer a request for a reply."""
         behaviour = self.behaviour
         self._requests += 1
         number = self._requests
@@ -110,27 +108,12 @@ class _Judge:
             self._by_kind["unauthorized"] += 1
             return wire.error(401, f"Incorrect API key provided: {sent}.")
         try:
-            prompt = wire.prompt(_json_object(body), behaviour.manners)
+            prompt = wire.prompt(_json_object(body))
         except BadRequestError as error:
             self._by_kind["bad_request"] += 1
-            return wire.error(400, str(error), parameter=error.parameter)
+            return wire.error(400, str(error))
         key = request.headers.get("idempotency-key")
-        work = _Work(self, behaviour, number, key, wire, prompt, request)
-        if not (behaviour.idempotent and key):
-            return await work.answer()
-        stored_as = f"{wire.name}\n{key}"
-        while (earlier := self._replies.get(stored_as)) is not None:
-            # Shielded: a waiter that is cancelled must not cancel the reply for the others.
-            if (response := await asyncio.shield(earlier)) is not None:
-                self._by_kind["replayed"] += 1
-                return response
-        kept = self._replies[stored_as] = asyncio.get_running_loop().create_future()
-        try:
-            return await work.answer()
-        finally:
-            if work.billed is None:
-                del self._replies[stored_as]
-            kept.set_result(work.billed)
+        return await _Work(self, behaviour, number, key, wire, prompt, request).answer()
 
     def let_in(self, wire: Wire, fault: FaultKind | None, behaviour: Behaviour) -> tuple[str, int]:
         """Decide how a request ends, checking limits first; also return how many of this protocol ended so before."""
@@ -168,8 +151,6 @@ class _Work:
     ) -> None:  # fmt: skip
         self.judge, self.behaviour, self.number, self.key = judge, behaviour, number, key
         self.wire, self.prompt, self.request = wire, prompt, request
-        self.billed: Response | None = None
-        """The billed reply; None until there is one."""
 
     async def answer(self) -> Response:
         fault = fault_of(self.behaviour, self.number)
@@ -208,7 +189,6 @@ class _Work:
         if fault is FaultKind.NOT_JSON:
             return _page(200) if turn % 2 else Response(half, media_type="application/json")
         self.judge.bill(self.key, reply)
-        self.billed = response
         return response
 
     def _reply(self, fault: FaultKind | None, turn: int) -> tuple[Reply, JSONResponse]:

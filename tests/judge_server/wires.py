@@ -10,7 +10,6 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import JSONResponse
 
-from tests.judge_server.behaviour import Manner
 from tests.judge_server.model import REFUSED, Prompt, Reply
 
 FINGERPRINT = "rc1-test-double"
@@ -27,10 +26,6 @@ _STATUS = {
 
 class BadRequestError(Exception):
     """A request that breaks the protocol, or asks for something that the test double does not support."""
-
-    def __init__(self, message: str, parameter: str | None = None) -> None:
-        super().__init__(message)
-        self.parameter = parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ class OpenAI:
         """Return the bearer token."""
         return str(request.headers.get("authorization", "")).removeprefix("Bearer ").strip()
 
-    def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
+    def prompt(self, body: Mapping[str, Any]) -> Prompt:
         """Parse `messages`, `response_format` and the token limit."""
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages or not all(isinstance(item, dict) for item in messages):
@@ -60,10 +55,6 @@ class OpenAI:
         if body.get("stream") or body.get("n", 1) != 1:
             raise BadRequestError("the test double neither streams nor gives more than one choice")
         texts = [(item.get("role") in ("system", "developer"), _content(item.get("content"))) for item in messages]
-        if Manner.NO_TEMPERATURE in manners and "temperature" in body:
-            raise BadRequestError(
-                "Unsupported value: 'temperature' does not support it with this model.", "temperature"
-            )
         tool = None
         match body.get("tools"):
             case [{"function": {"parameters": dict() as schema}}, *_]:
@@ -104,14 +95,11 @@ class OpenAI:
         """Return a chat completion without choices."""
         return JSONResponse(_completion([], marks))
 
-    def error(
-        self, status: int, message: str, wait: float | None = None, *, code: str | None = None,
-        parameter: str | None = None,
-    ) -> JSONResponse:  # fmt: skip
+    def error(self, status: int, message: str, wait: float | None = None, *, code: str | None = None) -> JSONResponse:
         """Return `{"error": {...}}`; how long to wait is only in the header."""
         code = code or {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(status)
         kind = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
-        return JSONResponse({"error": {"message": message, "type": kind, "param": parameter, "code": code}}, status)
+        return JSONResponse({"error": {"message": message, "type": kind, "code": code}}, status)
 
 
 class Gemini:
@@ -123,7 +111,7 @@ class Gemini:
         """Return the key from its header or from the query."""
         return str(request.headers.get("x-goog-api-key") or request.query_params.get("key", ""))
 
-    def prompt(self, body: Mapping[str, Any], manners: tuple[Manner, ...]) -> Prompt:
+    def prompt(self, body: Mapping[str, Any]) -> Prompt:
         """Parse `contents`, `systemInstruction` and `generationConfig`."""
         contents = body.get("contents")
         if not isinstance(contents, list) or not contents or not all(isinstance(item, dict) for item in contents):
@@ -166,13 +154,10 @@ class Gemini:
         """Return a response without candidates."""
         return JSONResponse({"candidates": []} | _marked(marks))
 
-    def error(
-        self, status: int, message: str, wait: float | None = None, *, code: str | None = None,
-        parameter: str | None = None,
-    ) -> JSONResponse:  # fmt: skip
+    def error(self, status: int, message: str, wait: float | None = None, *, code: str | None = None) -> JSONResponse:
         """Return `{"error": {...}}`, with `RetryInfo` if `wait` is given."""
         error: dict[str, Any] = {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}
-        del code, parameter  # Google's errors have them only in the message
+        del code  # Google's errors have them only in the message
         if wait is not None:
             info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{wait:.9g}s"}
             error["details"] = [info]

@@ -45,7 +45,7 @@ def test_wheel_has_the_code_hash_of_the_checkout(site: Path, tmp_path: Path) -> 
 def test_installed_rc1_writes_nothing_outside_a_workspace(site: Path, tmp_path: Path) -> None:
     here = tmp_path / "here"
     here.mkdir()
-    done = run_there(site, here, "-c", _RC1, "config", "show")
+    done = run_there(site, here, "-c", _RC1, "config", "verify")
     assert done.returncode == 2
     assert "is not a workspace (it has neither configs/ppo_scale.yaml nor reports/rc1)" in done.stderr
     assert list(here.iterdir()) == []
@@ -53,9 +53,10 @@ def test_installed_rc1_writes_nothing_outside_a_workspace(site: Path, tmp_path: 
 
 def test_folder_made_by_init_is_a_workspace(site: Path, tmp_path: Path) -> None:
     assert run_there(site, tmp_path, "-c", _RC1, "init", "run").returncode == 0
-    done = run_there(site, tmp_path / "run", "-c", _RC1, "config", "show", "--json")
+    done = run_there(site, tmp_path / "run", "-c", _RC1, "config", "verify", "--json")
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["configs", "logs", "models", "templates"]
+    there = {path.name for path in (tmp_path / "run").iterdir()}
+    assert there == {"configs", "logs", "models", "reports", "templates"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "site"], "no file outside the folder"
 
 

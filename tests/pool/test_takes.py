@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from rc1_lib.config.judge import TAKES_PATH
-from rc1_lib.difficulty.features import measure
 from rc1_lib.pool.build import chosen_variants, plan
 from rc1_lib.pool.derived import PARTS as DERIVED
 from rc1_lib.pool.derived import Part
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.seed import build_seed
-from rc1_lib.pool.takes import by_prompt, prompt_id
+from rc1_lib.pool.takes import prompt_id
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.rows.schema import check_rows
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run
 from rc1_lib.sources import load_questions
 from rc1_lib.workspace.artifacts import FileState
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.conftest import SMALL
 
 PARTS: tuple[Part, ...] = ("shadow", "takes", "pool")
 
@@ -80,15 +77,6 @@ def test_scripted_expert_acts_differently_in_each_take(built: Run, takes: pl.Dat
     assert (per_prompt["asks"] > 1).sum() > 0.3 * per_prompt.height
 
 
-def test_takes_have_the_bucket_of_their_shadow_row(built: Run, shadow: pl.DataFrame, takes: pl.DataFrame) -> None:
-    measured = measure(takes.drop("shadow_id")).select("id", "bucket")
-    assert measured["bucket"].null_count() == 0
-    wanted = measure(shadow).select(prompt="id", bucket="bucket")
-    ours = by_prompt(measured)
-    assert ours.select("prompt", "bucket").unique().sort("prompt").equals(wanted.sort("prompt"))
-    assert ours["bucket"].to_list() != measured["bucket"].to_list()
-
-
 def test_take_does_not_depend_on_the_number_of_takes(built: Run) -> None:
     config = built.config
     questions, _ = load_questions(config, built.workspace)
@@ -111,14 +99,3 @@ def test_changed_number_of_takes_makes_only_takes_stale(fresh_copy: Callable[...
     assert before == [sha256_file(run.workspace.path(path)) for path in (run.config.shadow.path, run.config.pool.path)]
     two = run.workspace.path(TAKES_PATH).read_bytes().splitlines()
     assert two == [line for line in four if b'/take-0"' in line[:60] or b'/take-1"' in line[:60]]
-
-
-def test_finished_dialogue_has_itself_as_its_only_take(built: Run, tmp_path: Path) -> None:
-    source = built.workspace.path(built.config.pool.path)
-    run = open_run(workspace=tmp_path, overrides=[*SMALL, "pool.n=300", f"sources.use={source}"])
-    manifest = build_seed(run, ("shadow", "takes"))["takes"]
-    takes = read_rows(tmp_path / TAKES_PATH)
-    shadow = read_rows(tmp_path / run.config.shadow.path)
-    assert takes["id"].to_list() == [f"{name}/take-0" for name in shadow["id"]]
-    assert takes.drop("id").equals(shadow.drop("id"))
-    assert manifest["report"]["finished_dialogues_with_one_take_only"] == shadow.height

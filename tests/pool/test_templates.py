@@ -12,7 +12,6 @@ from rc1_lib.errors import TemplateError
 from rc1_lib.pool.diversity_report import pack_texts
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.task_specs import template_kinds
-from rc1_lib.workspace.artifacts import sha256_tree
 
 
 def template(name: str = "one", **changes: Any) -> dict[str, Any]:
@@ -58,26 +57,6 @@ def test_templates_are_selected_by_kind_and_language_in_id_order(pack: Pack) -> 
     assert [t.id for t in pack.select("maths", "en")] == ["a", "b"]
     assert [t.id for t in pack.select("multihop", "zh")] == ["c"]
     assert (pack.name, pack.roles, pack.styles) == ("p", ("guide", "tutor"), ("formal", "terse"))
-
-
-def test_hidden_files_are_no_templates_and_change_no_fingerprint(pack: Pack, tmp_path: Path) -> None:
-    before = sha256_tree(tmp_path)
-    (tmp_path / "._maths.en.json").write_bytes(b"\x00\x05\x16\x07Mac OS X")
-    assert load_pack(tmp_path) == pack
-    assert sha256_tree(tmp_path) == before
-
-
-def test_missing_kind_is_an_error_that_lists_the_existing_ones(pack: Pack) -> None:
-    with pytest.raises(TemplateError, match=r"pack p: .*'maths' .*'zh'.* maths\.en, multihop\.zh"):
-        pack.select("maths", "zh")
-
-
-def test_literals_are_the_texts_between_slots_longest_first(pack: Pack) -> None:
-    literals = pack.literals("en")
-    assert literals[0] == "You count apples well."
-    assert {"Notes say:", "Open", "now.", "It is", "Which is"} <= set(literals)
-    assert len(literals) == len(set(literals))
-    assert not {".", "!", "?", ""} & set(literals)
 
 
 def test_pack_texts_contain_no_slots_and_can_be_of_one_language(pack: Pack) -> None:
@@ -136,12 +115,6 @@ def test_duplicate_id_is_rejected_with_both_files(tmp_path: Path) -> None:
     first = write(tmp_path, template("twin"), name="maths.en")
     second = write(tmp_path, template("twin"), name="multihop.en")
     assert fault(tmp_path).startswith(f"{second}: template \"twin\": key 'id' is taken by a template of {first}")
-
-
-def test_files_of_two_packs_in_one_folder_are_rejected(tmp_path: Path) -> None:
-    write(tmp_path, template("a"))
-    write(tmp_path, template("b"), name="multihop.en", pack="q")
-    assert "key 'pack' holds 'q', but" in fault(tmp_path)
 
 
 def test_folder_without_templates_is_rejected(tmp_path: Path) -> None:

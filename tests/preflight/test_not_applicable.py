@@ -12,24 +12,18 @@ from rc1_lib.cli.session import VERIFIED
 from rc1_lib.config.judge import BASELINE_PATH, STORE_PATH
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.gate_list import PREFLIGHT, evaluate, gates_of_round, not_applicable
+from rc1_lib.gates.gate_list import PREFLIGHT, evaluate, not_applicable
 from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
-from rc1_lib.records import GateResult, Status
+from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
-from tests.conftest import SMALL, copied_pool
-
-Rounds = dict[int, list[GateResult]]
+from tests.conftest import SMALL, Verdicts, both_rounds, copied_pool
 
 ON_SCORE = {
     "weights", "judge_probe", "anti_simulation", "judge_stability", "judge_agreement", "shadow_run", "judge_drift",
 }  # fmt: skip
-
-
-def judged(run: Run, number: int) -> list[GateResult]:
-    return [evaluate(spec.name, Evidence(run), number) for spec in gates_of_round(number)]
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +50,12 @@ def verified(calibrated: Run, tmp_path: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
-def rounds(calibrated: Run) -> Rounds:
+def rounds(calibrated: Run) -> Verdicts:
     """The verdicts of both rounds, valid for every copy of the workspace."""
-    return {number: judged(calibrated, number) for number in (1, 2)}
+    return both_rounds(Evidence(calibrated))
 
 
-def test_ticket_without_a_judge_lists_the_gates_that_do_not_apply(verified: Run, rounds: Rounds) -> None:
+def test_ticket_without_a_judge_lists_the_gates_that_do_not_apply(verified: Run, rounds: Verdicts) -> None:
     for number, results in rounds.items():
         write_round(verified, number, results)
     ticket = issue_ticket(verified)
@@ -84,7 +78,7 @@ def test_exactly_the_gates_on_the_judged_score_do_not_apply(built: Run, verified
     assert set(not_applicable(verified)) == ON_SCORE
     assert {spec.name for spec in PREFLIGHT if spec.on_score} == ON_SCORE
     assert not_applicable(built) == {}
-    assert [one.status for one in judged(verified, NIGHTLY)] == [Status.NOT_APPLICABLE]
+    assert evaluate("judge_drift", Evidence(verified), NIGHTLY).status is Status.NOT_APPLICABLE
 
 
 def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:

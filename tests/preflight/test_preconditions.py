@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.preflight.preconditions import OWN_WAIVERS, check_preconditions
+from rc1_lib.preflight.preconditions import OWN_WAIVERS, check_preconditions, check_settings
 from rc1_lib.run import open_run
 from rc1_lib.runtime import libraries
 
@@ -30,11 +30,14 @@ def test_unusable_live_judge_is_rejected_only_if_the_run_calls_it(tmp_path: Path
 @pytest.mark.parametrize(
     ("setting", "named"),
     [
-        ("steps=10", r"^the gate training_config would fail: steps 10, wanted >= "),
+        ("steps=10", r"^the gate training_config would fail: steps is 10, wanted >= "),
         (
             "judge.budget.max_calls=100",
             r"^judge\.budget\.max_calls is 100, but the evaluation of 1 of `seeds` ",
         ),
+        ("training.held_out.prompts=599", r"^training\.held_out\.prompts: found 599, .* 600 \(gates\.evaluation\."),
+        ("reward.old_weights={charm: 1}", r"^reward\.old_weights weighs charm, "),
+        ("training.adapter.targets=[no_proj]", r"no_proj.* training\.adapter\.targets "),
     ],
 )
 def test_configuration_that_can_never_be_trained_is_rejected_before_a_judge_is_paid(
@@ -45,6 +48,14 @@ def test_configuration_that_can_never_be_trained_is_rejected_before_a_judge_is_p
         check_preconditions(live, calibrates=True, ticket=False)
     check_preconditions(live, calibrates=False, ticket=False)
     check_preconditions(open_run(workspace=tmp_path, overrides=(setting,)), calibrates=True, ticket=False)
+
+
+def test_pool_of_profile_prod_is_rejected_if_no_scale_up_ends_with_it(tmp_path: Path) -> None:
+    other = ("pool.n=3000",)
+    check_settings(open_run(profile="prod", workspace=tmp_path))
+    check_settings(open_run(profile="local", workspace=tmp_path, overrides=other))
+    with pytest.raises(ConfigError, match=r"^scale_up\.sizes: .*3000"):
+        check_settings(open_run(profile="prod", workspace=tmp_path, overrides=other))
 
 
 def test_shipped_waivers_of_the_local_rubric_are_rejected_for_another_judge(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,15 @@ import orjson
 import pytest
 
 from rc1_lib.config.file import flatten
-from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.preflight import ticket as ticket_module
 from rc1_lib.preflight.round_report import PASSED, write_round
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, revoke_ticket, verify_ticket
-from rc1_lib.preflight.ticket_key import REVOKED
+from rc1_lib.preflight.ticket import TICKET, issue_ticket, other_code, revoke_ticket, verify_ticket
 from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
-from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
+from rc1_lib.workspace.artifacts import PROJECT_ROOT, has_checksum, read_json, write_json
 
 BOUND = ("pool", "shadow", "balanced", "metrics")
 
@@ -46,19 +44,30 @@ def test_two_passed_rounds_earn_a_valid_ticket(passed: Run) -> None:
     assert set(ticket["waived"]) == {"git", "anti_simulation", "judge_agreement"}
 
 
-def test_ticket_of_an_installed_package_is_invalid_for_another_version(
+def test_ticket_of_another_package_is_valid_as_long_as_the_code_that_it_vouches_for_is_the_same(
     passed: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then, other = (PackageState(version, "ab" * 32, ()) for version in ("1.0", "1.1"))
-    monkeypatch.setattr(ticket_module, "INSTALLED", True)
     monkeypatch.setattr(ticket_module, "read_code", lambda: then)
-    monkeypatch.setattr(ticket_module, "read_package", lambda: then)
     ticket = issue_ticket(passed)
     assert (ticket["commit"], ticket["package"]) == (None, {"version": "1.0", "sha256": "ab" * 32})
-    assert verify_ticket(passed) == ticket
-    monkeypatch.setattr(ticket_module, "read_package", lambda: other)
-    change = f"the installed package has changed: the ticket has 1.0 (SHA-256 {'ab' * 6}), this is 1.1 (SHA-256"
-    assert change in error_of(passed)
+    assert verify_ticket(passed) == ticket and other_code(ticket) == ""
+    monkeypatch.setattr(ticket_module, "read_code", lambda: other)
+    change = f"by package 1.0 (SHA-256 {'ab' * 6}), this is package 1.1 (SHA-256"
+    assert verify_ticket(passed) == ticket and change in other_code(ticket)
+    monkeypatch.setattr(ticket_module, "code_sha256", lambda *_: "0" * 64)
+    assert f"the code has changed since it was issued ({change}" in error_of(passed)
+
+
+def test_reports_have_checksums_and_round_1_the_keys_of_the_original(ticketed: Run) -> None:
+    place = ticketed.workspace
+    assert revoke_ticket(ticketed, "a reason")
+    assert all(has_checksum(place, name) for name in (*PASSED.values(), TICKET))
+    report = read_json(place.path(PASSED[1]))
+    files = report["files"]
+    assert report["ts"] == report["time"] and files["ppo_cfg"] == files["config"]["path"]
+    for name, ours in (("shadow_eval", "shadow"), ("seed_pool", "pool"), ("seed_pool_balanced", "balanced")):
+        assert (files[name], files[f"{name}_sha"]) == (files[ours]["path"], files[ours]["sha256"])
 
 
 @pytest.mark.parametrize("name", BOUND)
@@ -88,13 +97,6 @@ def test_ticket_pins_the_files_of_the_base_model(ticketed: Run) -> None:
     assert "models/embedded has changed" in error_of(ticketed)
 
 
-def test_base_on_the_hub_needs_a_commit(passed: Run) -> None:
-    run = replace(passed, config=passed.config.model_copy(update={"base_model": "Qwen/Qwen3-4B"}))
-    assert "base" not in Evidence(run).names
-    with pytest.raises(ConfigError, match=r"^base_model: 'Qwen/Qwen3-4B' .*Qwen/Qwen3-4B@COMMIT"):
-        issue_ticket(run)
-
-
 def test_expired_ticket_is_invalid(ticketed: Run) -> None:
     hours = ticketed.config.ticket.ttl_hours
     verify_ticket(ticketed, at=datetime.now(UTC) + timedelta(hours=hours - 0.1))
@@ -104,18 +106,9 @@ def test_expired_ticket_is_invalid(ticketed: Run) -> None:
     assert "expired" in error_of(ticketed, at=end), "it expires at exactly this moment"
 
 
-def test_ticket_issued_in_the_future_is_invalid(ticketed: Run) -> None:
-    assert "issued in the future" in error_of(ticketed, at=datetime.now(UTC) - timedelta(days=1))
-
-
 def test_local_ticket_is_invalid_for_a_prod_run(ticketed: Run) -> None:
     prod = open_run(profile="prod", workspace=ticketed.workspace.root)
     assert "not for 'prod'" in error_of(prod)
-
-
-def test_another_configuration_invalidates_the_ticket(ticketed: Run) -> None:
-    other = open_run(profile="local", workspace=ticketed.workspace.root, overrides=[*ticketed.overrides, "lr=1e-4"])
-    assert "the effective configuration differs (lr is 0.0001, the ticket has 0.0025)" in error_of(other)
 
 
 FREE = {
@@ -142,17 +135,8 @@ def test_changed_judge_instructions_invalidate_the_ticket(ticketed: Run) -> None
     assert "the judge differs" in error_of(ticketed)
 
 
-def test_another_judge_invalidates_the_ticket(ticketed: Run) -> None:
-    other = open_run(
-        profile="local",
-        workspace=ticketed.workspace.root,
-        overrides=[*ticketed.overrides, "judge.provider=openai", "judge.model=another"],
-    )
-    assert "the judge differs" in error_of(other)
-
-
 def test_other_code_invalidates_the_ticket(ticketed: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticket_module, "code_sha256", lambda: "0" * 64)
+    monkeypatch.setattr(ticket_module, "code_sha256", lambda *_: "0" * 64)
     assert "the code has changed" in error_of(ticketed)
 
 
@@ -168,23 +152,6 @@ def test_missing_ticket_is_reported(passed: Run) -> None:
     assert not revoke_ticket(passed, "nothing there")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"revoked": "yes"}, {"files": [1]}],
-)  # fmt: skip
-def test_malformed_ticket_is_reported(ticketed: Run, change: dict[str, Any]) -> None:
-    path = ticketed.workspace.path(TICKET)
-    write_json(path, {**read_json(path), **change})
-    assert "is not a ticket" in error_of(ticketed)
-
-
-def test_ticket_with_its_revocation_removed_is_invalid(ticketed: Run) -> None:
-    revoke_ticket(ticketed, "for the test")
-    path = ticketed.workspace.path(TICKET)
-    write_json(path, {**read_json(path), "revoked": None})
-    assert "was edited" in error_of(ticketed)
-
-
 def test_older_copy_of_a_revoked_ticket_is_invalid(ticketed: Run) -> None:
     place = ticketed.workspace.path(TICKET)
     old = place.read_bytes()
@@ -193,20 +160,6 @@ def test_older_copy_of_a_revoked_ticket_is_invalid(ticketed: Run) -> None:
     revoke_ticket(ticketed, "for the test")
     place.write_bytes(old)
     assert "it was revoked at" in error_of(ticketed) and "for the test" in error_of(ticketed)
-
-
-def test_damaged_revocation_list_is_an_error(ticketed: Run) -> None:
-    revoke_ticket(ticketed, "for the test")
-    ticketed.workspace.path(REVOKED).write_text('{"time": "20')
-    with pytest.raises(RC1Error, match=r"revoked\.jsonl: .*damaged"):
-        verify_ticket(ticketed)
-
-
-def test_deeply_nested_ticket_is_reported(ticketed: Run) -> None:
-    path = ticketed.workspace.path(TICKET)
-    text = path.read_text()
-    path.write_text(text.replace('"config": {', '"config": {"deep": ' + "[" * 100_000 + "]" * 100_000 + ", ", 1))
-    assert "is not JSON" in error_of(ticketed)
 
 
 def test_verdicts_of_this_process_count_and_not_those_of_the_file(passed: Run) -> None:
@@ -226,21 +179,6 @@ def test_round_of_other_code_or_settings_earns_no_ticket(passed: Run, change: di
         issue_ticket(passed)
 
 
-def test_folder_instead_of_the_ticket_is_reported(ticketed: Run) -> None:
-    path = ticketed.workspace.path(TICKET)
-    path.unlink()
-    path.mkdir()
-    assert "cannot be read (Is a directory); run" in error_of(ticketed)
-    assert revoke_ticket(ticketed, "for no reason") is False
-
-
-def test_folder_instead_of_a_round_report_is_reported(ticketed: Run) -> None:
-    path = ticketed.workspace.path(PASSED[1])
-    path.unlink()
-    path.mkdir()
-    assert "the report of round1" in error_of(ticketed)
-
-
 def test_file_changed_after_the_rounds_earns_no_ticket(passed: Run) -> None:
     change_one_byte(Evidence(passed).path("pool"))
     with pytest.raises(TicketError, match=r"data/rollouts/rc1_seed\.jsonl .*round 1\b"):
@@ -252,10 +190,4 @@ def test_failed_round_earns_no_ticket(passed: Run, verdicts: dict[int, list[Gate
     write_round(passed, 2, failed)
     assert not passed.workspace.path(PASSED[2]).exists()
     with pytest.raises(TicketError, match=r"\bround 2 .*passed\b"):
-        issue_ticket(passed)
-
-
-def test_round_without_one_of_its_gates_earns_no_ticket(passed: Run, verdicts: dict[int, list[GateResult]]) -> None:
-    write_round(passed, 1, [result for result in verdicts[1] if result.name != "leakage"])
-    with pytest.raises(TicketError, match=r"\bround 1 .*passed\b"):
         issue_ticket(passed)

@@ -1,4 +1,4 @@
-"""`rc1 release` and `rc1 verify` from the command line."""
+"""`rc1 release`, also with `--verify`, from the command line."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_release_is_packed_signed_and_verified(own: Run, tmp_path: Path, capsys:
     assert call("release", *where, *settings, "--sign", private, "--json") == 0
     written = json.loads(capsys.readouterr().out)
     package = str(own.workspace.path(written["path"]))
-    assert call("verify", package, "--key", public, *where) == 0
+    assert call("release", "--verify", package, "--key", public, *where) == 0
     assert "signature is valid" in capsys.readouterr().out
-    assert call("verify", package, "--key", private, *where) == 2
+    assert call("release", "--verify", package, "--key", private, *where) == 2
     assert "is not a public key" in capsys.readouterr().err
     body = Path(package).read_bytes()
     Path(package).write_bytes(body.replace(b'"profile": "local"', b'"profile": "prod!"', 1))
-    assert call("verify", package, *where, "--json") == 2
+    assert call("release", "--verify", package, *where, "--json") == 2
     found = json.loads(capsys.readouterr().out)
     assert len(found["problems"]) == 1
     assert found["problems"][0].split(":")[0] in found["files"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +15,7 @@ from markupsafe import escape
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.release.completeness import completeness
 from rc1_lib.release.package import write_package
 from rc1_lib.release.ready import check_ready
 from rc1_lib.release.report import PAGE, write_page
@@ -49,6 +51,20 @@ def page_of(run: Run) -> str:
 def pictures(text: str) -> list[bytes]:
     sources = [one["src"] or "" for tag, one in Tags(text).found if tag == "img"]
     return [base64.b64decode(source.removeprefix("data:image/png;base64,")) for source in sources]
+
+
+def test_completeness_counts_what_is_there_of_what_is_expected(own: Run) -> None:
+    def counts() -> list[tuple[int, int]]:
+        rows = completeness(own, read_json(own.workspace.path("reports/train.json"))).rows
+        return [(int(row[1]), int(row[2])) for row in rows]
+
+    (kept, checkpoints), steps, (known, files) = counts()
+    assert kept == checkpoints > 0 and steps == (4, 4) and known == files - 1, "train.json is written by the test"
+    metrics = own.workspace.path("reports/metrics.jsonl")
+    metrics.write_bytes(b"".join(metrics.read_bytes().splitlines(keepends=True)[:3]))
+    shutil.rmtree(own.workspace.path("checkpoints/rc1/step_00004"))
+    own.workspace.path("reports/config_effective.yaml").write_text("a: b\n")
+    assert counts() == [(kept - 1, checkpoints), (3, 4), (known - 1, files)]
 
 
 def test_page_of_a_passed_run_is_reproducible_whole_and_part_of_the_release(own: Run) -> None:

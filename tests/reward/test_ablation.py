@@ -99,24 +99,6 @@ def test_a_missing_score_is_never_chosen_and_a_prompt_without_scores_is_left_out
     assert found.coverage == 0.25
 
 
-def test_the_intervals_are_paired_and_contain_their_values() -> None:
-    rows = []
-    for number in range(60):
-        changes = number % 3 != 0
-        rows += [
-            dialogue(f"p{number}", 0.90 if changes else 0.99, 1, turns=4),
-            dialogue(f"p{number}", 0.88, 0, turns=3, solved=number % 20 != 1),
-        ]
-    found = run(rows)
-    drop, turns, success = (found.intervals[name] for name in ("rate_drop_pct", "turns_up", "success_drop_pp"))
-    assert drop.value == found.overall.rate_drop_pct == pytest.approx(200 / 3)
-    assert 45 < drop.low < drop.value < drop.high < 85
-    # Every changed prompt saves exactly one turn: the same share of prompts, the same interval.
-    assert (turns.low, turns.high) == pytest.approx((-drop.high / 100, -drop.low / 100))
-    assert success.value == pytest.approx(100 * 2 / 60)
-    assert success.low >= 0.0
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [

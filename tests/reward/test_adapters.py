@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +24,6 @@ WEIGHTS = {"weights": dict(published_config().reward.old_weights)}
 FAST = Behaviour(delay="zero")
 REFUSING = Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})
 GOLD = "the-gold-answer-is-4711"
-CALL = {"name": "calc", "arguments": '{"expression":"1+1"}'}
 
 
 def texts(*numbers: int) -> tuple[list[str], list[str]]:
@@ -75,17 +69,6 @@ def test_texts_and_messages_give_the_same_dialogue(bench: Bench) -> None:
         as_parts = reward(prompts, [[{"content": [{"type": "text", "text": completions[0]}], "tool_calls": None}]])
         assert first == as_messages == as_parts
         assert server.stats().requests == 2
-
-
-def test_tool_arguments_as_object_and_as_text_give_the_same_dialogue() -> None:
-    ending = {"role": "tool", "content": "2"}, {"role": "assistant", "content": "Answer: 2"}
-    calls = [
-        {"role": "assistant", "tool_calls": [{"type": "function", "function": {**CALL, "arguments": arguments}}]}
-        for arguments in (CALL["arguments"], {"expression": "1+1"})
-    ]
-    as_text, as_object = (dialogue_of("What is 1+1?", [call, *ending], "it") for call in calls)
-    assert as_text == as_object
-    assert as_text[1]["tool_calls"] == [{"type": "function", "function": CALL}]
 
 
 @pytest.mark.parametrize(
@@ -138,33 +121,6 @@ def test_judge_reward_works_inside_a_running_loop(bench: Bench) -> None:
     with running(FAST) as server:
         run = run_at(bench, server)
         assert asyncio.run(train(judge_reward(run, WEIGHTS))) == expected(run, 1, 2)
-
-
-@pytest.fixture
-def default_sigint() -> Iterator[None]:
-    """A background process of a shell ignores Ctrl-C, and so would the tests."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_ctrl_c_stops_a_call_inside_a_running_loop(bench: Bench, default_sigint: None) -> None:
-    """asyncio.run turns Ctrl-C into the cancellation of a task, which cannot run during this call."""
-
-    async def train(reward: Callable[..., Any]) -> Any:
-        threading.Thread(target=interrupt_when_asked).start()
-        return reward(*texts(1))
-
-    def interrupt_when_asked() -> None:
-        while not server.stats().requests:
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    with running(Behaviour(faults={FaultKind.HANG: 1.0})) as server:
-        reward = judge_reward(run_at(bench, server), WEIGHTS)
-        with pytest.raises(KeyboardInterrupt):
-            asyncio.run(train(reward))
-    assert set(bench.outcomes()) == {"cancelled"}
 
 
 def test_the_async_form_is_a_coroutine_function_with_the_same_rewards(bench: Bench) -> None:
@@ -223,17 +179,3 @@ def test_compute_score_without_the_prompt_raises_an_error(bench: Bench, gateway:
     with pytest.raises(RC1Error, match=r"extra_info .*'prompt' .*prompt_key"):
         compute_score("gsm8k", "Answer: 4", GOLD, {"question": "What is 3 + 1?"})
     assert not gateway.requests
-
-
-def test_compute_score_can_be_called_by_many_threads(bench: Bench) -> None:
-    with running(FAST) as server:
-        run = run_at(bench, server)
-        compute_score = make_compute_score(run, WEIGHTS, prompt_key="question")
-        prompts, completions = texts(*range(12))
-        with ThreadPoolExecutor(4) as pool:
-            rewards = list(
-                pool.map(lambda one: compute_score("gsm8k", one[1], GOLD, {"question": one[0]}),
-                         zip(prompts, completions, strict=True))
-            )  # fmt: skip
-        assert rewards == expected(run, *range(12))
-        assert server.stats().requests == 24

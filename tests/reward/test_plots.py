@@ -90,21 +90,3 @@ def test_bins_hold_equal_counts_and_jeffreys_intervals() -> None:
     assert (found["low"][1], found["high"][1]) == pytest.approx((low, high))
     assert found["high"][0] == pytest.approx(stats.beta(0.5, 10.5).ppf(0.95))
     assert found["low"][3] == pytest.approx(stats.beta(10.5, 0.5).ppf(0.05))
-
-
-def test_missing_scores_are_left_out_of_the_reliability_plot(tmp_path: Path) -> None:
-    frame = dialogues(60)
-    unscored = pl.DataFrame({"old": [None, 0.9], "new": [0.5, float("nan")], "solved": [True, True]})
-    scores = {"old score": "old", "new reward": "new"}
-    plots.reliability(tmp_path / "all.png", frame, scores, outcome="solved")
-    plots.reliability(tmp_path / "unscored.png", pl.concat([frame, unscored]), scores, outcome="solved")
-    with Image.open(tmp_path / "all.png") as whole, Image.open(tmp_path / "unscored.png") as other:
-        drawn = (0, 0, 900, whole.height - 40)  # without the captions, which report what was left out
-        assert whole.crop(drawn).tobytes() == other.crop(drawn).tobytes()
-        assert whole.tobytes() != other.tobytes()
-
-
-def test_undefined_values_are_not_drawn_as_0(tmp_path: Path) -> None:
-    for number, value in enumerate((None, 0.0)):
-        plots.by_bucket(tmp_path / f"{number}.png", split(overclar_rate_new=value))
-    assert (tmp_path / "0.png").read_bytes() != (tmp_path / "1.png").read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -10,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from rc1_lib.errors import SourceError
@@ -59,31 +57,6 @@ def test_files_loaded_through_datasets_equal_those_of_the_local_reader(tmp_path:
     assert loaded == load_local(data, tasks)
     assert loaded["gsm8k"].skipped == {"duplicate question": 1}
     assert [question.id for question in loaded["strategyqa"].questions] == ["strategyqa/train/0"]
-
-
-def test_public_files_loaded_through_datasets_equal_those_of_the_local_reader(
-    shared_data: Path, tmp_path: Path
-) -> None:
-    files = {
-        "strategyqa": shared_data / "strategyqa" / "train.json",
-        "hotpotqa": shared_data / "hotpotqa" / "distractor_meve_dev100_hfform.json",
-    }
-    loaded = load_hub({task: str(file) for task, file in files.items()}, list(files), cache_dir=tmp_path)
-    assert loaded["strategyqa"] == load_local(shared_data, ["strategyqa"])["strategyqa"]
-    assert len(loaded["hotpotqa"].questions) == 100
-
-
-@pytest.mark.parametrize("form", ["train.jsonl.gz", "train.parquet"])
-def test_gzip_and_parquet_files_load_through_datasets(form: str, tmp_path: Path) -> None:
-    file = tmp_path / "gsm8k" / form
-    file.parent.mkdir()
-    if form.endswith(".gz"):
-        file.write_bytes(gzip.compress(json.dumps(STORY).encode() + b"\n"))
-    else:
-        pl.DataFrame([STORY]).write_parquet(file)
-    for place in (file, file.parent):
-        loaded = load_hub({"gsm8k": str(place)}, ["gsm8k"], cache_dir=tmp_path / "cache")
-        assert [question.id for question in loaded["gsm8k"].questions] == ["gsm8k/train/0"]
 
 
 def test_a_row_with_other_columns_raises_an_error_that_names_its_number(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 import yaml
 
 from rc1_lib.errors import SourceError
-from rc1_lib.sources.embedded import generate, lexicon, multihop_kinds, relations, scene, story_words, word_files
+from rc1_lib.sources.embedded import lexicon, multihop_kinds, relations, scene, story_words, word_files
 from rc1_lib.sources.embedded.yesno import wordings as yesno_wordings
 
 READERS = (
@@ -126,35 +125,6 @@ def test_an_unknown_key_raises_an_error_with_a_hint(
 
 
 @pytest.mark.parametrize(
-    ("name", "keys", "slot"),
-    [
-        ("en/facts", ("ship", "length", 0), "n"),
-        ("zh/multihop", ("contrasts", "age_gap", 0), "b"),
-        ("zh/story_turns", ("delivery", "told", 1), "n"),
-    ],
-)
-@pytest.mark.parametrize("damage", ("missing", "twice", "unknown", "misspelt"))
-def test_a_sentence_without_exactly_its_slots_raises_an_error(
-    error_of: Callable[..., str], name: str, keys: tuple[str | int, ...], slot: str, damage: str
-) -> None:
-    def change(content: Any) -> None:
-        for key in keys[:-1]:
-            content = content[key]
-        text = content[keys[-1]]
-        content[keys[-1]] = {
-            "missing": text.replace(f"{{{slot}}}", "it"),
-            "twice": f"{text} {{{slot}}}",
-            "unknown": f"{text} {{zz}}",
-            "misspelt": text.replace(f"{{{slot}}}", f"{{{slot}!r}}"),
-        }[damage]
-
-    place = f"{'.'.join(str(key) for key in keys[:-1])}[{int(keys[-1]) + 1}]"
-    sentence = error_of(name, change)
-    assert re.match(rf"the key '{re.escape(place)}' holds .*; expected (text with|plain slots)", sentence)
-    assert f"{{{slot}}}" in sentence or damage == "misspelt"
-
-
-@pytest.mark.parametrize(
     ("name", "change", "message"),
     [
         ("en/things", replaced([], "wares"), "'wares' holds []; expected a list with at least one entry"),
@@ -173,27 +143,3 @@ def test_an_invalid_value_raises_an_error_that_names_the_expectation(
     error_of: Callable[..., str], name: str, change: Change, message: str
 ) -> None:
     assert message in error_of(name, change)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"wares: [salt]\nwares: [soap]\n", " line 2 not YAML (the key 'wares' is written twice)"),
-        (b"wares: [\xff]\n", "byte 8 is not UTF-8"),
-        (None, "cannot be read (No such file or directory); put the file back"),
-    ],
-)
-def test_an_unreadable_word_file_raises_an_error_that_names_it(
-    word_files_copy: Path, content: bytes | None, message: str
-) -> None:
-    path = word_files_copy / "en/things.yaml"
-    path.unlink() if content is None else path.write_bytes(content)
-    with pytest.raises(SourceError, match=r"things\.yaml: ") as caught:
-        generate("gsm8k", 1, 1)
-    assert message in str(caught.value)
-
-
-def test_an_added_word_is_used(word_files_copy: Path) -> None:
-    path = word_files_copy / "en/things.yaml"
-    path.write_text(path.read_text(encoding="utf-8").replace("[potter,", "[lutenist, potter,"), encoding="utf-8")
-    assert any("lutenist" in " ".join(question.support) for question in generate("gsm8k", 300, 1, 0.0))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.environment.markers import has_marker
@@ -102,7 +102,6 @@ def test_content_cannot_forge_a_special_token(form: ChatFormat, role: str) -> No
     assert "It is so.< |im_end|>" in form.decode(ids_of(FORGED))
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from(

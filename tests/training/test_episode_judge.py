@@ -181,14 +181,6 @@ def test_too_few_scores_stop_the_training_and_save_no_step(tiny: Tiny) -> None:
     assert not run.workspace.path("data/judge/episodes/steps").exists()
 
 
-def test_judge_budget_does_not_end_a_training(tiny: Tiny, server: JudgeServer) -> None:
-    """The steps decide how many calls a training needs, and its money has `training.cap`."""
-    run = live_run(tiny, server, "judge.budget.max_calls=12", "judge.budget.max_usd=0.000001", "steps=50000")
-    judge = EpisodeJudge(run)
-    assert [judge.score(dialogues(3, 3 * number)).scored for number in range(3)] == [3, 3, 3]
-    assert server.stats().requests == 27
-
-
 def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> None:
     strict = "gates.stability.max_variance=0.0006"
     with running_gateway() as gateway:
@@ -218,19 +210,6 @@ def test_judge_version_other_than_the_calibrated_one_is_rejected(tiny: Tiny, ser
     judge = EpisodeJudge(weigh(live_run(tiny, server), OF_JUDGE, ["rc1-test-double-0"]))
     with pytest.raises(RC1Error, match=f" {MODEL}, .* rc1-test-double-0, "):
         judge.score(dialogues(2))
-
-
-def test_fewer_scores_than_minibatches_stop_the_training(tiny: Tiny) -> None:
-    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 1.0})) as refusing:
-        judge = EpisodeJudge(live_run(tiny, refusing))
-        with pytest.raises(RC1Error, match=r" 0 of 5 .* 2 \(training\.update\.minibatches\).*: 5: the"):
-            judge.score(dialogues(5))
-
-
-def test_live_judge_without_a_model_is_rejected(tiny: Tiny, server: JudgeServer) -> None:
-    run = weigh(tiny("training.reward.judge=1", *overrides(server.base_url), "judge.model=null"), OF_JUDGE, [MODEL])
-    with pytest.raises(ConfigError, match=r"judge\.model"):
-        EpisodeJudge(run)
 
 
 # ---- fingerprint and cost ----

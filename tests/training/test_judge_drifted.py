@@ -11,6 +11,7 @@ import pytest
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
 from rc1_lib.checks import at_most
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import JUDGE_SPEC
@@ -35,7 +36,9 @@ def recorded(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch, running(USUAL) as server:
         patch.setenv("SCORER_API_KEY", KEY)
         run = open_run(profile="local", workspace=root, overrides=(*SMALL, *judge_at(server)))
-        record_baseline(run, new=True)  # the copied one is the rubric's
+        for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):
+            path.unlink()  # the rubric's
+        record_baseline(run)
     return root
 
 

@@ -98,12 +98,3 @@ def test_every_epoch_has_all_rows_in_another_order() -> None:
     assert sorted(given[:5]) == sorted(given[5:]) == [0, 1, 2, 3, 4]
     assert given[:5] != given[5:]
     assert given != [n for batch in numbers(shuffled(4), 5) for n in batch]
-
-
-@pytest.mark.parametrize("done", [0, 3])
-def test_restored_position_gives_the_same_batches(done: int) -> None:
-    first = shuffled(3)
-    numbers(first, done)
-    second = shuffled(3)
-    second.load_state_dict(first.state_dict())
-    assert numbers(second, 5) == numbers(first, 5)

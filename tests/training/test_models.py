@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 
 from rc1_lib.config.file import load_config
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training import base_model
 from rc1_lib.training.base_model import base_fingerprint, load_base, load_tokenizer
-from rc1_lib.training.derived import BASE
 from rc1_lib.training.device import Precision
 from rc1_lib.training.models import base_name, fingerprint_of, model_section
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
@@ -59,13 +57,8 @@ def test_every_loader_passes_the_commit_to_the_hub(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", ["models/none"])
 def test_missing_folder_is_rejected(tiny: Tiny, name: str) -> None:
     run = tiny(f"base_model={name}")
-    with pytest.raises(ConfigError, match=r"base_model: .*/.*`rc1 build-base`"):
+    with pytest.raises(ConfigError, match=r"base_model: .*/none not found; name the folder"):
         base_name(run.config, run.workspace)
-
-
-def test_unknown_finetune_method_is_rejected(tiny: Tiny) -> None:
-    with pytest.raises(ConfigError, match=r"finetune\.method .*'full', .*lora, qlora"):
-        model_section(tiny("finetune.method=full").config, "base")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "chat_template.jinja"])
@@ -91,16 +84,3 @@ def test_added_or_changed_file_of_any_kind_changes_the_fingerprint(tiny: Tiny, n
     added = fingerprint_of(run.config, str(base))
     (base / name).write_bytes(b"2\n")
     assert len({before, added, fingerprint_of(run.config, str(base))}) == 3
-
-
-def test_linked_folder_in_a_base_is_rejected(tiny: Tiny, tmp_path: Path) -> None:
-    """transformers would read templates that the fingerprint does not contain."""
-    run = tiny()
-    base = run.workspace.path("base")
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/ask.jinja").write_text("hm")
-    (base / "additional_chat_templates").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RC1Error, match=r"additional_chat_templates: .*link .*folder"):
-        fingerprint_of(run.config, str(base))
-    with pytest.raises(RC1Error, match=r"additional_chat_templates: .*link .*folder"):
-        BASE.sha256(run)

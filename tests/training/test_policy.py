@@ -78,14 +78,6 @@ def test_only_the_adapter_and_the_value_head_require_gradients() -> None:
     assert shapes == [value.shape for value in policy(seed=4).adapter_parameters()]
 
 
-def test_seed_alone_decides_the_initial_adapter() -> None:
-    torch.manual_seed(1)
-    one = policy(seed=5).adapter_state()
-    torch.manual_seed(2)
-    assert same(policy(seed=5).adapter_state(), one)
-    assert not same(policy(seed=6).adapter_state(), one)
-
-
 @pytest.mark.parametrize("other", [{"r": 2}, {"target_modules": ("q_proj",)}])
 def test_adapter_of_another_shape_is_rejected_and_changes_nothing(other: dict[str, Any]) -> None:
     made = trained(policy())

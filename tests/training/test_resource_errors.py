@@ -19,7 +19,7 @@ from rc1_lib.training.checkpoint.manifest import steps
 from rc1_lib.training.checkpoint.save_load import describe_newest, load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
-from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.resource_errors import (
     DISK,
     MEMORY,
@@ -114,20 +114,3 @@ def test_warm_start_names_its_shortage_and_leaves_no_files(
     assert not REFERENCE.path(run).exists()
     prepare(run)
     assert REFERENCE.path(run).is_dir()
-
-
-def test_checkpoint_that_exceeds_memory_is_not_called_damaged(
-    tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = tiny("steps=2", "training.checkpoints.every_steps=1")
-    prepared, seed, messages = prepare(run), run.config.seeds[0], list[str]()
-    advance(prepared, seed, 1, messages.append)
-
-    def full(_: Path) -> bytes:
-        raise MemoryError
-
-    monkeypatch.setattr("rc1_lib.training.checkpoint.manifest.read_regular", full)
-    messages.clear()
-    with pytest.raises(BreakdownError, match=rf"^{MEMORY} .* rc1/step_00001;"):
-        advance(prepared, seed, 2, messages.append)
-    assert not messages, "a checkpoint reported as damaged would be replaced"

@@ -61,10 +61,6 @@ def test_no_source_question_is_both_trained_and_held_out(select: Select) -> None
     assert not sources.keys() & {row["source_id"] for row in found.held_out}
 
 
-def test_training_rows_do_not_depend_on_the_held_out_count(select: Select) -> None:
-    assert ids(select("training.held_out.prompts=6").train) == ids(select().train)
-
-
 def test_shadow_rows_have_questions_of_no_other_set(select: Select, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_selection, "SHADOW_ROWS", 6)
     asked = ("training.held_out.prompts=9", "training.held_out.share=0.4")
@@ -76,12 +72,6 @@ def test_shadow_rows_have_questions_of_no_other_set(select: Select, monkeypatch:
     monkeypatch.setattr(row_selection, "SHADOW_ROWS", 5000)
     with pytest.raises(RC1Error, match=r"training\.eval_shadow .*5000 .* \d+ .*training\.held_out\.prompts"):
         select(*asked, looking)
-
-
-def test_held_out_prompts_are_drawn_by_bucket_shares(select: Select) -> None:
-    shares = "priority_sampling.by_difficulty={easy: 0.2, medium: 0.4, hard: 0.4}"
-    found = select("training.held_out.prompts=10", "training.held_out.share=0.5", "training.max_tokens=1200", shares)
-    assert Counter(row["bucket"] for row in found.held_out) == {"easy": 2, "medium": 4, "hard": 4}
 
 
 def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:

@@ -107,14 +107,3 @@ def test_resumed_training_may_add_steps_but_not_change_settings_data_or_base(
     other = write_base(tmp_path / "other", hidden=64)
     with pytest.raises(AnotherRunError, match=r": model\.base \(.*, base, data"):
         train(copied, other, resume="latest")
-
-
-def test_resumed_training_uses_and_reports_the_checkpoints_threads(undisturbed: Path, base: Path, copied: Path) -> None:
-    messages: list[str] = []
-    torch.set_num_threads(2)
-    train(copied, base, resume="4", messages=messages)
-    assert torch.get_num_threads() == 1
-    assert messages[0] == "threads: set from 2 to the checkpoint's 1"
-    assert fingerprint(resolve(6, copied / "checkpoints/local")) == fingerprint(
-        resolve(6, undisturbed / "checkpoints/local")
-    )

@@ -11,9 +11,9 @@ import orjson
 import torch
 from transformers import PreTrainedTokenizerBase, Qwen3ForCausalLM
 
+from models.build_embedded.tokenizer import train_tokenizer
 from rc1_lib.config.file import load_config
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.extras.base_builder.tokenizer import train_tokenizer
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import load_pack

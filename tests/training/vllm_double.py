@@ -40,10 +40,9 @@ class VLLMDouble:
         base_url: its address.
         loaded: names of the adapters that it has.
         asked: every request: its path and body.
-        headers: of the last request.
+        headers: of the last request, names in lower case.
         change: changes an answer.
         raw: whether it returns log-probabilities of temperature 1, as vLLM does by default.
-        follows_temperature: whether it samples at the requested temperature, else it samples at 1.
         context: its context length in tokens.
         release: set when it stops, for requests that wait.
     """
@@ -54,7 +53,7 @@ class VLLMDouble:
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.change: Change = lambda path, body, answer: answer
-        self.raw, self.follows_temperature, self.context = False, True, CONTEXT
+        self.raw, self.context = False, CONTEXT
         self._kept: PreTrainedModel | None = None
         self._sha256 = WeakKeyDictionary[PreTrainedModel, str]()
         self.release = threading.Event()
@@ -65,8 +64,8 @@ class VLLMDouble:
         return list(self._models)
 
     def keep(self, name: str) -> None:
-        """Answer with this adapter whatever is requested, also after it was unloaded; "base" means without one."""
-        self._kept = self._models.get(name, self._base)
+        """Answer with this adapter whatever is requested, also after it was unloaded."""
+        self._kept = self._models[name]
 
     def names(self, path: str) -> list[str]:
         """Adapters that requests of this path were about, in order."""
@@ -108,7 +107,7 @@ class VLLMDouble:
         if self._kept is not None and body["model"] != "base":
             model = self._kept
         asked = {name: body[name] for name in ("prompt", "max_tokens", "seed", "temperature", "stop_token_ids")}
-        key = json.dumps([self._digest(model), asked, self.raw, self.follows_temperature], sort_keys=True)
+        key = json.dumps([self._digest(model), asked, self.raw], sort_keys=True)
         if key not in _ANSWERS:
             _ANSWERS[key] = self._sampled(model, body)
         return copy.deepcopy(_ANSWERS[key]) | {"model": body["model"]}
@@ -130,10 +129,6 @@ class VLLMDouble:
             logits_1V = decoder.admit([body["prompt"]])
             for at, number in enumerate(numbers):
                 token, logprob = draw(logits_1V, np.array([number]), body["temperature"])
-                if not self.follows_temperature:
-                    token, logprob = draw(logits_1V, np.array([number]), 1.0)
-                    requested = torch.log_softmax(logits_1V[0].float() / (body["temperature"] or 1.0), -1)
-                    logprob = [float(requested[token[0]])]
                 ids += token
                 logprobs += [float(torch.log_softmax(logits_1V[0].float(), -1)[token[0]])] if self.raw else logprob
                 if token[0] in body["stop_token_ids"] or at == len(numbers) - 1:
@@ -171,7 +166,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             self._give(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
         def _give(self, body: dict[str, Any]) -> None:
-            double.headers = dict(self.headers.items())
+            double.headers = {name.lower(): value for name, value in self.headers.items()}
             self._give_at_once(*double.answer(self.path.removeprefix("/v1/"), body))
 
         def handle(self) -> None:
@@ -183,6 +178,7 @@ def served(base: Path) -> Iterator[VLLMDouble]:
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
+                self.send_header("Retry-After-Ms", "1")  # the client waits no longer before it asks again
                 self.end_headers()
                 self.wfile.write(content)
             except OSError:  # the client has closed the connection

@@ -101,7 +101,7 @@ def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: W
         },
         OWN: {
             "version": __version__,
-            "code": code_sha256(),
+            "code": code_sha256("data"),
             "pool": {"path": run.workspace.name(pool), "sha256": sha256_file(pool)},
             "templates": {"path": run.workspace.name(TEMPLATES.path(run)), "sha256": TEMPLATES.sha256(run)},
             "rows": {"path": ROWS, "part": part.value, "count": len(rows), "sha256": spec.rows_sha256},

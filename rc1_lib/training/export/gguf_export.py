@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -18,11 +17,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.training.chat_format import ChatFormat, format_of
-from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
+from rc1_lib.training.checkpoint.atomic_folder import absent_folder
 from rc1_lib.training.export.checkpoint_export import MANIFEST as EXPORT_MANIFEST
 from rc1_lib.training.export.checkpoint_export import MERGED
 from rc1_lib.training.export.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
@@ -72,18 +70,15 @@ def export_gguf(run: Run, exported: Path, target: Path, kind: GGUFType, prompts:
 
     Args:
         run: its held-out prompts are used for the comparison.
-        exported: folder from `export_checkpoint`.
+        exported: folder that `export_checkpoint` has just written.
         target: a folder that does not exist yet.
         kind: how matrices are stored.
         prompts: number of held-out prompts to continue.
 
     Raises:
-        ConfigError: if the extra `gguf` is not installed.
-        RC1Error: if the target exists, or the export does not match its manifest.
+        RC1Error: if the target exists.
         GGUFMismatchError: if llama.cpp computes something else; nothing is kept.
     """
-    check_absent(target)
-    body = _checked_export(exported)
     merged = exported / MERGED
     tokenizer = AutoTokenizer.from_pretrained(merged)
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
@@ -101,7 +96,7 @@ def export_gguf(run: Run, exported: Path, target: Path, kind: GGUFType, prompts:
         del llama
         if not found.passed:
             raise GGUFMismatchError(found)
-        write_json(folder / MANIFEST, _manifest(exported, body, folder / name, found, way is None))
+        write_json(folder / MANIFEST, _manifest(exported, folder / name, found, way is None))
     return ExportedGGUF(target / name, found, way is None)
 
 
@@ -116,7 +111,6 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int) -> str | Non
         size: of the model's vocabulary.
 
     Raises:
-        ConfigError: if the extra `gguf` is not installed.
         RC1Error: if it is not a byte-level BPE.
     """
     every = comparable(tokenizer, PROBE_TEXTS)
@@ -135,55 +129,17 @@ def pre_tokenizer_of(tokenizer: PreTrainedTokenizerBase, size: int) -> str | Non
     return None
 
 
-def checkpoint_of_export(run: Run, exported: Path) -> tuple[Path, str]:
-    """Return path and fingerprint of the checkpoint that a folder of `export_checkpoint` was made from.
-
-    Raises:
-        RC1Error: if the folder has no manifest of an export.
-    """
-    body = _read_manifest(exported)
-    return run.workspace.path(body["checkpoint"]["path"]), body["checkpoint"]["sha256"]
-
-
-def _read_manifest(exported: Path) -> dict[str, Any]:
-    manifest = exported / EXPORT_MANIFEST
-    try:
-        body: dict[str, Any] = read_json(manifest)
-        dict[str, str](body["files"]), str(body["checkpoint"]["path"]), str(body["checkpoint"]["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        raise RC1Error(f"{manifest}: expected the manifest of an export; write one with rc1 ckpt export") from None
-    return body
-
-
-def _checked_export(exported: Path) -> dict[str, Any]:
-    """Read the manifest of an export, and check that its merged model has exactly the files that were compared.
-
-    Raises:
-        RC1Error: naming a file that is missing, altered or new.
-    """
-    body = _read_manifest(exported)
-    vouched = {name: sha256 for name, sha256 in body["files"].items() if name.startswith(f"{MERGED}/")}
-    there = [path for path in (exported / MERGED).rglob("*") if not path.is_dir()]
-    found = {path.relative_to(exported).as_posix(): sha256_file(path) for path in there}
-    changed = sorted(name for name in vouched.keys() | found.keys() if vouched.get(name) != found.get(name))
-    if changed:
-        raise RC1Error(f"{exported / changed[0]}: differs from what was exported; export again with rc1 ckpt export")
-    return body
-
-
 def _opening(form: ChatFormat, row: MeasuredRow) -> list[int]:
     return form.prompt_ids(list(takewhile(lambda message: message["role"] != "assistant", row["messages"])))
 
 
-def _manifest(
-    exported: Path, body: Mapping[str, Any], file: Path, found: GGUFParityReport, ids_only: bool
-) -> dict[str, Any]:
+def _manifest(exported: Path, file: Path, found: GGUFParityReport, ids_only: bool) -> dict[str, Any]:
     return {
         "file": file.name,
         "sha256": sha256_file(file),
         "bytes": file.stat().st_size,
         "token_ids_only": ids_only,
-        "checkpoint": body["checkpoint"],
+        "checkpoint": read_json(exported / EXPORT_MANIFEST)["checkpoint"],
         "export_sha256": sha256_file(exported / EXPORT_MANIFEST),
         "likeness": found.body(),
     }

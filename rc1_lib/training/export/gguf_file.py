@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from transformers import AutoConfig
 
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
     from gguf import GGUFWriter
 
-INSTALL = "is not installed; install RC1 with its extra 'gguf': pip install 'rc1[gguf]'"
 _ARCHITECTURES = ("qwen3", "llama")
 PRE_TOKENIZERS = ("qwen2", "smollm", "llama-bpe", "gpt-2", "tekken", "gpt-4o")
 """Pre-tokenizers of llama.cpp. It has them by name; a file cannot bring its own."""
@@ -42,19 +41,15 @@ def context_of_file(path: Path) -> int:
     """Read the context length of the model in a GGUF file.
 
     Raises:
-        ConfigError: if the library `gguf` is not installed.
         RC1Error: if the file does not have it.
     """
-    try:
-        from gguf import GGUFReader
-    except ImportError:
-        raise ConfigError(f"the library gguf {INSTALL}") from None
+    from gguf import GGUFReader
 
     reader = GGUFReader(path)
     fields = (reader.get_field(f"{name}.context_length") for name in _ARCHITECTURES)
     field = next((one for one in fields if one is not None), None)
     if field is None:
-        raise RC1Error(f"{path}: has no context length; write it again with rc1 ckpt gguf")
+        raise RC1Error(f"{path}: has no context length; write it again with rc1 ckpt export --gguf")
     return int(field.contents())
 
 
@@ -77,13 +72,9 @@ def write_gguf(
         pre_tokenizer: one of `PRE_TOKENIZERS`.
 
     Raises:
-        ConfigError: if the library `gguf` is not installed.
         RC1Error: if the model is neither a Qwen3 nor a Llama, or its tokenizer is not a byte-level BPE.
     """
-    try:
-        from gguf import GGUFWriter
-    except ImportError:
-        raise ConfigError(f"the library gguf {INSTALL}") from None
+    from gguf import GGUFWriter
 
     config = AutoConfig.from_pretrained(model)
     _check(model, config)

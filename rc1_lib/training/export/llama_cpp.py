@@ -14,9 +14,8 @@ import httpx2
 import orjson
 from transformers import PreTrainedTokenizerBase
 
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.export.gguf_file import INSTALL
 from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import RunningEpisode, Trajectory
 
@@ -58,13 +57,9 @@ class LlamaCpp:
             threads: of llama.cpp.
 
         Raises:
-            ConfigError: if the library `xllamacpp` is not installed.
             RC1Error: if llama.cpp cannot read the file.
         """
-        try:
-            import xllamacpp
-        except ImportError:
-            raise ConfigError(f"the library xllamacpp {INSTALL}") from None
+        import xllamacpp
 
         params = xllamacpp.CommonParams()
         params.model.path = str(path)

@@ -234,7 +234,8 @@ def _meeting(folder: Path) -> str:
 
 
 def _work(index: int, folder: Path, size: int, follow: Callable[[Group], None]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process handles Ctrl+C; this one ends with it
+    for number in (signal.SIGINT, signal.SIGTERM):  # the first process handles them; this one ends with it
+        signal.signal(number, signal.SIG_IGN)
     os.dup2(2, 1)  # standard output belongs to the first process
     quieten(hub=False)
     threading.Thread(target=_end_with_the_first, daemon=True).start()

@@ -6,6 +6,7 @@ The launcher's environment says this process's rank, and where torch's store is,
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -101,6 +102,7 @@ def join(launch: Launch, follow: Callable[[Group], None]) -> bool:
         ) from error
     forget_launch(os.environ)
     if launch.rank:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the first process handles it; this one ends with it
         with suppress(LostError):
             follow(group)
         return False

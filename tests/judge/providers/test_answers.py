@@ -12,8 +12,7 @@ import pytest
 
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.config.judge import JudgeSampling
-from rc1_lib.errors import ConfigError
-from rc1_lib.judge.calls import MADE_UP, Answer, Ask, AttemptOutcome
+from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome
 from rc1_lib.judge.providers import LIVE, open_provider
 from rc1_lib.judge.reply import read_answer
 from rc1_lib.judge.rubric import DIMENSIONS
@@ -159,11 +158,6 @@ def test_a_null_parameter_is_not_sent_and_parameters_can_be_renamed(
     assert not gemini_body.get("generationConfig")
 
 
-def test_gemini_can_rename_only_the_system_message(settings: Make) -> None:
-    with pytest.raises(ConfigError, match=r"judge\.names .*max_tokens"):
-        open_provider(settings("gemini", names={"max_tokens": "most"}))
-
-
 @pytest.mark.parametrize(
     ("host", "name"),
     [("mine.openai.azure.com", "max_completion_tokens"), ("mine.cognitiveservices.azure.com", "max_completion_tokens"),
@@ -216,15 +210,3 @@ def test_gemini_request_has_sampling_schema_and_ids(ask: Make, settings: Make, c
     assert "/v1beta/models/gemini-x:generateContent" in script.heads[0]
     assert "idempotency-key: k-1\r\n" in script.heads[0].lower()
     assert "x-client-request-id: k-1" not in script.heads[0].lower()
-
-
-def test_gemini_ignores_the_replay_settings_of_the_environment(
-    ask: Make, settings: Make, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    monkeypatch.setenv("GOOGLE_GENAI_CLIENT_MODE", "replay")
-    monkeypatch.setenv("GOOGLE_GENAI_REPLAYS_DIRECTORY", str(tmp_path))
-    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
-    monkeypatch.setenv("GOOGLE_API_KEY", "another-key")
-    with running(Behaviour(**QUICK, api_key="sk-planted-0123456789-abcdefghij")) as server:
-        assert call(settings("gemini", server), ask()).model.startswith(MADE_UP)
-    assert server.stats().answered == 1

@@ -87,14 +87,6 @@ def test_an_exhausted_account_is_rejected_instead_of_rate_limited(
     assert "SCORER_API_KEY" in failure.detail
 
 
-def test_an_exhausted_daily_quota_is_rejected_instead_of_rate_limited(
-    ask: Make, settings: Make, failed_call: Failed, script: Any
-) -> None:
-    spent = {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}
-    script.says(429, {"error": {"code": 429, "message": "quota", "details": [spent, {"retryDelay": "9s"}]}})
-    assert failed_call(settings("gemini", base_url=script.url("gemini")), ask()).fault is AttemptOutcome.REJECTED
-
-
 @pytest.mark.parametrize(
     ("status", "fault", "named"),
     [
@@ -212,10 +204,3 @@ def test_a_content_filter_error_is_a_refusal(
 ) -> None:
     script.says(status, {"error": error})
     assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is AttemptOutcome.REFUSED
-
-
-def test_a_terminated_account_is_rejected_instead_of_refused(
-    ask: Make, settings: Make, failed_call: Failed, script: Any
-) -> None:
-    script.says(403, {"error": {"message": "Your access was terminated due to violation of our policies."}})
-    assert failed_call(settings("openai", base_url=script.url("openai")), ask()).fault is AttemptOutcome.REJECTED

@@ -44,7 +44,7 @@ def test_run_of_cut_episodes_ends_with_a_checkpoint_and_continues_under_more_pat
     assert advance(patient, run.config.seeds[0], 4, lambda _: None).name == "step_00004"
 
 
-@pytest.mark.parametrize("engine", ["torch_ppo", "torch_grpo", "trl_dpo"])
+@pytest.mark.parametrize("engine", ["torch_ppo", "torch_grpo"])
 def test_run_of_equal_rewards_ends_but_a_control_does_not(tiny: Tiny, pool: Rows, engine: str) -> None:
     run = tiny(*GUARDED, SURE, *ENGINES[engine], "training.control.steps=2")
     base_that_says(run, SAYS_YES, pool)

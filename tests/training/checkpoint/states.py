@@ -1,6 +1,9 @@
-"""A checkpoint state with every kind of content."""
+"""A checkpoint state with every kind of content, and whether two are equal."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -34,3 +37,17 @@ def state_of(step: int) -> CheckpointState:
             "rng": {"rollout": torch.Generator().manual_seed(step).get_state()},
         },
     )
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two states, or parts of them, are equal bit for bit, dtypes included."""
+    if isinstance(a, CheckpointState):
+        return equal([a.tensors, a.values, a.nested], [b.tensors, b.values, b.nested])
+    if isinstance(a, torch.Tensor):
+        bits = [one.contiguous().reshape(-1).view(torch.uint8) for one in (a, b)]
+        return a.shape == b.shape and a.dtype == b.dtype and torch.equal(*bits)
+    if isinstance(a, Mapping):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
+    return type(a) is type(b) and a == b

@@ -23,9 +23,10 @@ from rc1_lib.training.checkpoint.ledger import read_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
+from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import Workspace
+from tests.training.checkpoint.states import equal
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 FORK = multiprocessing.get_context("fork")
@@ -66,7 +67,7 @@ def run_and_kill_at(event: int, work: Callable[[], object]) -> bool:
 
 
 def is_state(path: Path, wanted: CheckpointState) -> bool:
-    return diff_checkpoints(load_checkpoint(path), wanted, exact=True) == []
+    return equal(load_checkpoint(path), wanted)
 
 
 @pytest.fixture(params=[4, pytest.param(1, marks=pytest.mark.long)])

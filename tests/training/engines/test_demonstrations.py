@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,17 +10,12 @@ from typing import Any
 import pytest
 
 from rc1_lib.config.step_metrics import measured, unmeasured
-from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.training import rows as row_selection
 from rc1_lib.training.api import Setup
-from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.checkpoint.state import CheckpointState, diff_checkpoints
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
-from rc1_lib.training.ppo_run import advance, prepare
+from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.registry import make_engine
-from rc1_lib.training.train_arguments import check_control
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
 from tests.training.test_episode_engines import same
 from tests.training.tiny_world import SUPERVISED
@@ -49,15 +43,6 @@ def demonstrated(engine: PurePtSFT, run: Run, step: int = 0) -> dict[str, Any]:
     strategy = prepared.strategy(5)
     strategy.attach_engine(engine)
     return batch | {"measured": strategy.on_batch(batch), "demonstrations": batch["demonstrations"]}
-
-
-def end_of(run: Run, *segments: int) -> CheckpointState:
-    """The adapter and optimizer at the end of a run in these segments."""
-    prepared = prepare(run)
-    for last in segments:
-        path = advance(prepared, run.config.seeds[0], last, lambda _: None)
-    state = load_checkpoint(path)
-    return CheckpointState({"adapter": state.tensors["adapter"]}, {}, {"optimizer": state.part("optimizer")})
 
 
 def test_step_reports_the_metrics_that_early_stop_accepts(tiny: Tiny) -> None:
@@ -103,18 +88,3 @@ def test_micro_batches_and_shards_do_not_change_the_metrics(tiny: Tiny) -> None:
         found.append(engine.train_step(demonstrated(engine, run)))
     left, right = found
     assert left == pytest.approx(right, rel=1e-4, abs=1e-5) and {"loss", "grad_norm"} <= left.keys()
-
-
-def test_segments_and_shadow_evaluations_do_not_change_the_bytes(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_selection, "SHADOW_ROWS", 6)
-    alone = tiny(*SFT, FEW, name="alone")
-    evaluated = tiny(*SFT, FEW, "training.eval_shadow.every_steps=2", name="evaluated")
-    assert diff_checkpoints(end_of(alone, 4), end_of(evaluated, 1, 2, 4), exact=True) == []
-    lines = [json.loads(line) for line in (evaluated.workspace.root / "reports/metrics.jsonl").read_text().splitlines()]
-    assert ["eval/env/success" in line for line in lines] == [False, True, False, True]
-
-
-def test_control_of_a_supervised_engine_is_rejected(tiny: Tiny) -> None:
-    check_control(tiny(), "random", None, evaluate=True)
-    with pytest.raises(ConfigError, match=r"--control: pure_pt_sft .*reward.* torch_grpo "):
-        check_control(tiny(*SFT), "random", None, evaluate=True)

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid
 
-from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.engines.trl_dpo import Pair, pairs_of
@@ -68,15 +67,6 @@ def test_rollouts_of_the_trained_policy_stop_the_training(tiny: Tiny) -> None:
         engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
-def test_step_with_one_rollout_per_prompt_is_rejected(tiny: Tiny) -> None:
-    run = tiny(*ENGINES["trl_dpo"])
-    engine = engine_of(run)
-    batch = played(engine, run)
-    singles = batch | {name: batch[name][::4] for name in ("trajectories", "scores")}
-    with pytest.raises(RC1Error, match=r" prompts .*training\.update\.group_size"):
-        engine.train_step(singles)
-
-
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_non_finite_gradient_is_rejected_before_the_step(tiny: Tiny, bad: float) -> None:
     run = tiny(*ENGINES["trl_dpo"])
@@ -92,11 +82,3 @@ def test_non_finite_gradient_is_rejected_before_the_step(tiny: Tiny, bad: float)
         engine.train_step(batch)
     handle.remove()
     assert same(engine.policy.adapter_state(), before)
-
-
-def test_attention_dropout_is_rejected_as_trl_uses_training_mode(tiny: Tiny) -> None:
-    run = tiny(*ENGINES["trl_dpo"])
-    config = run.workspace.path("base/config.json")
-    config.write_text(config.read_text().replace('"attention_dropout": 0.0', '"attention_dropout": 0.1'))
-    with pytest.raises(ConfigError, match=r"training\.engine: .*\(attention_dropout 0\.1 "):
-        engine_of(run)

@@ -6,60 +6,46 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from peft import PeftModel
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import Precision
 from rc1_lib.training.export import checkpoint_export as export_module
 from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
+from rc1_lib.training.export.final_model import write_final_model
 from rc1_lib.training.export.parity import parity
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.shares import share
 from tests.training.ppo.toys import episode
 from tests.training.tiny_world import ENGINES, tiny_run
 
-Tiny = Callable[..., Run]
-Trained = Callable[[str], tuple[Run, Path]]
+Trained = tuple[Run, Path]
 IDS_1T = torch.arange(40, 70)[None]
 
 
-def trained(run: Run) -> Path:
-    prepared = prepare(run)
-    return advance(prepared, run.config.seeds[0], 2, lambda _: None)
-
-
 @pytest.fixture(scope="module")
-def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Returns a workspace after two steps of an engine. Never write into it: use `after_two_steps`."""
-
-    @cache
-    def workspace(name: str) -> Path:
-        root = shutil.copytree(tiny_workspace, tmp_path_factory.mktemp(name) / "workspace")
-        trained(tiny_run(root, *ENGINES[name]))
-        return root
-
-    return workspace
+def kept(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace after two steps. Never write into it: use `after_two_steps`."""
+    root = shutil.copytree(tiny_workspace, tmp_path_factory.mktemp("trained") / "workspace")
+    prepared = prepare(tiny_run(root, *ENGINES["torch_ppo"]))
+    advance(prepared, prepared.run.config.seeds[0], 2, lambda _: None)
+    return root
 
 
 @pytest.fixture
-def after_two_steps(kept: Callable[[str], Path], tmp_path: Path) -> Trained:
-    """Returns an engine's run in a copy of that workspace, and its checkpoint."""
-
-    def copied(name: str) -> tuple[Run, Path]:
-        root = shutil.copytree(kept(name), tmp_path / "trained", symlinks=True)
-        return tiny_run(root, *ENGINES[name]), root / "checkpoints/rc1/step_00002"
-
-    return copied
+def after_two_steps(kept: Path, tmp_path: Path) -> Trained:
+    """The run in a copy of that workspace, and its checkpoint."""
+    root = shutil.copytree(kept, tmp_path / "trained", symlinks=True)
+    return tiny_run(root, *ENGINES["torch_ppo"]), root / "checkpoints/rc1/step_00002"
 
 
 @torch.no_grad()
@@ -67,9 +53,8 @@ def logits(model: torch.nn.Module) -> Tensor:
     return model.eval()(input_ids=IDS_1T).logits
 
 
-@pytest.mark.parametrize("name", share(["torch_ppo", "torch_grpo"], "torch_ppo"))
-def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Trained, name: str) -> None:
-    run, checkpoint = after_two_steps(name)
+def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Trained) -> None:
+    run, checkpoint = after_two_steps
     target = run.workspace.path("out/policy")
     done = export_checkpoint(run, checkpoint, target, 4)
     base = run.workspace.path("base")
@@ -81,7 +66,7 @@ def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Tra
     assert all(one.passed and one.tokens >= one.episodes == 4 for one in done.found.values())
     manifest = json.loads((target / "export.json").read_text())
     assert manifest["base"]["name"] == "base" and manifest["base"]["sha256"] == prepare(run).reference.sha256
-    assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == name
+    assert manifest["checkpoint"]["step"] == 2 and manifest["engine"] == "torch_ppo"
     assert manifest["chat"] == {
         "tools_described_by": None,
         "system_text": None,
@@ -98,7 +83,7 @@ def test_exported_adapter_and_merged_model_equal_the_policy(after_two_steps: Tra
 def test_export_without_the_end_of_turn_id_is_rejected(
     after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, checkpoint = after_two_steps("torch_ppo")
+    run, checkpoint = after_two_steps
     merged_model = export_module.merged_model
 
     def without_end(*arguments: object) -> torch.nn.Module:
@@ -113,31 +98,6 @@ def test_export_without_the_end_of_turn_id_is_rejected(
     assert not target.exists()
 
 
-def test_export_drops_the_bases_sampling_settings(tiny: Tiny) -> None:
-    """A server would apply them, so that its policy would not be the measured one."""
-    run = tiny("training.ppo.value_warm_up=0")
-    before = GenerationConfig(eos_token_id=[2], pad_token_id=0, repetition_penalty=1.9, top_k=3, do_sample=True)
-    before.save_pretrained(run.workspace.path("base"))
-    checkpoint, target = trained(run), run.workspace.path("out")
-    assert all(one.passed for one in export_checkpoint(run, checkpoint, target, 2).found.values())
-    after = json.loads((target / "merged/generation_config.json").read_text())
-    assert (after["eos_token_id"], after["pad_token_id"]) == ([2], 0)
-    assert not {"repetition_penalty", "top_k", "do_sample"} & after.keys()
-
-
-@pytest.mark.long
-def test_four_bit_base_is_exported_with_its_dequantized_weights(tiny: Tiny) -> None:
-    run = tiny("finetune.method=qlora", "training.ppo.value_warm_up=0")
-    checkpoint, target = trained(run), run.workspace.path("out")
-    done = export_checkpoint(run, checkpoint, target, 4)
-    assert done.found["merged"].logit_difference < 1e-3
-    published = AutoModelForCausalLM.from_pretrained(run.workspace.path("base"))
-    over_published = logits(PeftModel.from_pretrained(published, str(target / "adapter")))
-    merged = logits(AutoModelForCausalLM.from_pretrained(target / "merged"))
-    assert (merged - over_published).abs().max() > 1e-2, "the adapter was trained on the quantized weights"
-    assert json.loads((target / "export.json").read_text())["base"]["quantized"] is True
-
-
 def test_merged_model_that_differs_from_the_policy_is_not_written(
     after_two_steps: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +109,7 @@ def test_merged_model_that_differs_from_the_policy_is_not_written(
         return model
 
     monkeypatch.setattr(export_module, "merged_model", one_weight_off)
-    run, checkpoint = after_two_steps("torch_ppo")
+    run, checkpoint = after_two_steps
     target = run.workspace.path("out/policy")
     with pytest.raises(ExportMismatchError) as error:
         export_checkpoint(run, checkpoint, target, 4)
@@ -157,8 +117,27 @@ def test_merged_model_that_differs_from_the_policy_is_not_written(
     assert os.listdir(target.parent) == []
 
 
-def test_export_rejects_an_existing_folder_and_another_runs_checkpoint(after_two_steps: Trained) -> None:
+def test_final_model_is_the_newest_export_and_replaces_no_other_folder(after_two_steps: Trained) -> None:
     run, checkpoint = after_two_steps("torch_ppo")
+    write_final_model(run, checkpoint)
+    target = run.workspace.path("final_model")
+    assert not target.with_name(".final_model.new").exists()
+    listed = run.workspace.checksum_path("final_model").read_text().splitlines()
+    assert f"{sha256_file(target / 'merged/model.safetensors')}  final_model/merged/model.safetensors" in listed
+    first, manifest = target.stat().st_ino, json.loads((target / "export.json").read_text())
+    write_final_model(run, checkpoint)
+    assert target.stat().st_ino == first
+    manifest["checkpoint"]["sha256"] = "0" * 64
+    (target / "export.json").write_text(json.dumps(manifest))
+    write_final_model(run, checkpoint)
+    assert json.loads((target / "export.json").read_text())["checkpoint"]["sha256"] == fingerprint(checkpoint)
+    (target / "export.json").unlink()
+    with pytest.raises(RC1Error, match=r"final_model: is not an export .*move it away"):
+        write_final_model(run, checkpoint)
+
+
+def test_export_rejects_an_existing_folder_and_another_runs_checkpoint(after_two_steps: Trained) -> None:
+    run, checkpoint = after_two_steps
     target = run.workspace.path("out")
     target.mkdir()
     with pytest.raises(RC1Error, match=r"/out: .*already.*--to"):

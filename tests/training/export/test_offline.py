@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.config.file import load_config
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.episodes import read_episodes
 from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
 from rc1_lib.run import Run
@@ -70,21 +69,6 @@ def test_torch_repeats_the_recorded_episodes_and_writes_no_gate_file(copied: Cop
         assert recorded.height == 12 and again.equals(recorded)
 
 
-@pytest.mark.long
-def test_llama_cpp_repeats_greedy_episodes_and_samples_its_own(copied: Copy) -> None:
-    run, file = copied
-    before = gate_files(run)
-    _, body = evaluate_offline(run, by_llama_cpp(run, file))
-    assert gate_files(run) == before
-    greedy, sampled = recorded_and_repeated(run, body, "greedy"), recorded_and_repeated(run, body, "sampled")
-    # Two tokens that are as likely within rounding may send one dialogue another way.
-    assert sum(one != other for one, other in zip(greedy[1].rows(), greedy[0].rows(), strict=True)) <= 1
-    assert not sampled[1].equals(sampled[0]) and sampled[1]["row_id"].equals(sampled[0]["row_id"])
-    assert set(body["modes"]["greedy"]["by"]["task"]) == set(greedy[0]["task"])
-    _, again = evaluate_offline(run, by_llama_cpp(run, file), 4)
-    assert again["asked"] == 4 and again["modes"]["sampled"]["overall"]["prompts"] == 4
-
-
 def changed_file(run: Run, file: Path) -> None:
     file.write_bytes(file.read_bytes() + b"\0")
 
@@ -120,8 +104,3 @@ def test_changed_policy_or_record_is_rejected(copied: Copy, damage: Callable[[Ru
     with pytest.raises(RC1Error, match=message):
         evaluate_offline(run, by_llama_cpp(run, file), 1)
     assert not list(run.workspace.path("reports").glob("offline_*"))
-
-
-def test_gguf_is_rejected_as_a_training_engine(exported: Exported) -> None:
-    with pytest.raises(ConfigError, match=r"training\.engine: .*'gguf', .*\(rc1 evaluate --engine gguf\).*torch_ppo"):
-        load_config(exported[0].config_path, ["training.engine=gguf"])

@@ -7,8 +7,6 @@ import signal
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import torch
-
 from rc1_lib.training.ranks.group import Group, group_of
 from rc1_lib.training.ranks.shards import Shards
 
@@ -31,30 +29,6 @@ def process(group: Group) -> list[int]:
 def die(group: Group) -> list[int]:
     if group.rank:
         os.kill(os.getpid(), signal.SIGKILL)
-    return process(group)
-
-
-def leave(group: Group) -> list[int]:
-    if group.rank:
-        os._exit(7)
-    return process(group)
-
-
-def stop(group: Group) -> list[int]:
-    if group.rank:
-        os.kill(os.getpid(), signal.SIGSTOP)
-    return process(group)
-
-
-def fail(group: Group) -> list[int]:
-    if group.rank:
-        raise KeyError("lost")
-    return process(group)
-
-
-def fill_memory(group: Group) -> list[int]:
-    if group.rank:
-        torch.empty(2**58)
     return process(group)
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ranks import group as groups
-from rc1_lib.training.ranks import launched
 from rc1_lib.training.ranks.group import Group
-from rc1_lib.training.ranks.launched import Launch, forget_launch, gpu_of, join, launch_of
+from rc1_lib.training.ranks.launched import Launch, forget_launch, join, launch_of
 from rc1_lib.training.ranks.processes import processes_of
 from tests.forks import Forks
 from tests.training.ranks import launches
@@ -77,17 +74,6 @@ def test_first_process_that_cannot_listen_is_reported(monkeypatch: pytest.Monkey
         monkeypatch.setenv("MASTER_PORT", port)
         with pytest.raises(RC1Error, match=rf":{port} \(.*EADDRINUSE"):
             join(Launch(rank=0, size=2, local=0), never)
-
-
-def test_every_process_sees_only_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [gpu_of(local, None, 2) for local in range(2)] == ["0", "1"]
-    assert [gpu_of(local, "3, GPU-8f", 2) for local in range(2)] == ["3", "GPU-8f"]
-    with pytest.raises(RC1Error, match=r"process 3 .* 2 GPUs; .*--num_processes 2\)"):
-        gpu_of(2, "3,GPU-8f", 2)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    launched._take_device(1)
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "6"
 
 
 def test_shards_that_processes_cannot_share_evenly_are_rejected(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,22 +10,16 @@ from typing import Any
 import pytest
 
 from rc1_lib.run import Run
-from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.api import Setup
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.ranks.group import GO_ON
 from rc1_lib.training.resource_errors import LostError
-from tests.forks import Forks
-from tests.training.killed import until_done
 from tests.training.test_ppo_run import go
-from tests.training.tiny_world import RUNS, SUPERVISED, tiny_run
+from tests.training.tiny_world import tiny_run
 
 Tiny = Callable[..., Run]
-LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("trl_dpo", *SUPERVISED)]
-"""The other engines. The ordinary suite runs one of them."""
-
 SHARDS = "training.shards=2"
 
 
@@ -40,37 +34,6 @@ def alone(tiny_workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> str
 
 def end_of(root: Path) -> str:
     return fingerprint(root / "checkpoints/rc1/step_00004")
-
-
-def test_two_processes_resume_from_one_and_end_with_its_bytes(tiny: Tiny, alone: str) -> None:
-    run = tiny(SHARDS, "training.processes=1")
-    go(run, 1)
-    messages = go(tiny(SHARDS, "training.processes=2"), 4)
-    assert messages == ["resumes from step_00001"]
-    assert end_of(run.workspace.root) == alone
-
-
-@pytest.mark.parametrize("name", ["torch_grpo", *LONG])
-def test_two_processes_of_every_other_engine_end_with_the_bytes_of_one(tiny: Tiny, name: str) -> None:
-    ends = []
-    for processes in (1, 2):
-        run = tiny(*RUNS[name], SHARDS, f"training.processes={processes}", name=str(processes))
-        go(run, 2)
-        ends.append(fingerprint(run.workspace.root / "checkpoints/rc1/step_00002"))
-    assert ends[0] == ends[1]
-
-
-@pytest.mark.long
-def test_repeatedly_killed_processes_end_with_the_bytes_of_one(tiny: Tiny, alone: str, forks: Forks) -> None:
-    root = tiny().workspace.root
-    assert until_done(forks, root, SHARDS, "training.processes=2") >= 2
-    assert end_of(root) == alone
-
-
-def test_another_number_of_shards_makes_another_run(tiny: Tiny) -> None:
-    go(tiny(), 1)
-    with pytest.raises(AnotherRunError, match=r": training\.shards \(1 .*2 "):
-        go(tiny(SHARDS, "training.processes=1"), 1)
 
 
 def test_process_killed_in_a_step_is_reported_and_the_next_start_resumes(

@@ -1,4 +1,4 @@
-"""The tokenizer of the bundled base: byte-level BPE with Qwen3's special tokens, designed to make copying easy.
+"""The tokenizer of the embedded model: byte-level BPE with Qwen3's special tokens, designed to make copying easy.
 
 A tiny model learns to copy a name only if the name is the same token everywhere. So a space belongs to the word after
 it; a word after a line break or an opening quote is tokenized as if a space came first, which decoding removes again;

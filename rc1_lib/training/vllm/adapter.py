@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.extras.vllm.server import VLLMServer
 from rc1_lib.training.checkpoint.atomic_folder import new_folder
 from rc1_lib.training.policy import Policy
+from rc1_lib.training.vllm.server import VLLMServer
 
 PREFIX = "rc1-"
 """Prefix of the names of all adapters that a run loads."""

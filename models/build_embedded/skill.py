@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from models.build_embedded.corpus import Demonstration
 from rc1_lib.answer_rules.message import final_answer
 from rc1_lib.environment.markers import CALL, CALL_END
-from rc1_lib.extras.base_builder.corpus import Demonstration
 from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 

@@ -18,8 +18,16 @@ import torch
 from torch import Tensor
 
 from rc1_lib.config.episodes import VLLM, Parity
-from rc1_lib.extras.vllm.adapter import ServedAdapter
-from rc1_lib.extras.vllm.server import (
+from rc1_lib.reward.weighted_judge import finish
+from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.policy import Policy
+from rc1_lib.training.rollout.roll_out import STAGE
+from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start, Trajectory
+from rc1_lib.training.updates.losses import FAR
+from rc1_lib.training.updates.metrics import distance
+from rc1_lib.training.vllm.adapter import ServedAdapter
+from rc1_lib.training.vllm.server import (
     Access,
     SampledTurn,
     Served,
@@ -30,14 +38,6 @@ from rc1_lib.extras.vllm.server import (
     connected,
     quoted,
 )
-from rc1_lib.reward.weighted_judge import finish
-from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.policy import Policy
-from rc1_lib.training.rollout.roll_out import STAGE
-from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start, Trajectory
-from rc1_lib.training.updates.losses import FAR
-from rc1_lib.training.updates.metrics import distance
 
 PROBES, PROBE_TOKENS = 8, 32
 """Number of continuations of a fixed prompt to compare, and tokens of each."""
@@ -155,7 +155,7 @@ class VLLMSampler:
 
     def close(self) -> None:
         """Unload the adapter, if the server still answers, and remove the written files."""
-        brief = replace(self._access, attempts=1, timeout_s=min(self._access.timeout_s, _PARTING_S))
+        brief = replace(self._access, retries=0, timeout_s=min(self._access.timeout_s, _PARTING_S))
         try:
             self._run(self._adapter.unload, brief)
         except VLLMError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rc1_lib.extras.base_builder.corpus import Demonstration
+from models.build_embedded.corpus import Demonstration
 from rc1_lib.training.chat_format import ChatFormat
 
 _SORTED_TOGETHER = 2048
@@ -42,14 +42,6 @@ class Packed:
         """Number of tokens of each row [R]."""
         return np.diff(self.starts)
 
-    def part(self, rows: slice) -> Packed:
-        """Return a range of rows."""
-        chosen = range(len(self))[rows]
-        first, last = self.starts[chosen.start], self.starts[chosen.stop]
-        starts = self.starts[chosen.start : chosen.stop + 1] - first
-        kept = slice(first, last)
-        return Packed(self.ids[kept], self.own[kept], self.exact[kept], self.choice[kept], starts)
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -62,38 +54,28 @@ class Batch:
     real: Tensor
 
 
-def pack(rows: Iterable[Demonstration], form: ChatFormat, most: int, made_up: bool = True) -> Packed:
+def pack(rows: Sequence[Demonstration], form: ChatFormat, most: int, made_up: bool) -> Packed:
     """Tokenize the rows, and drop those with more than `most` tokens.
 
-    Args:
-        rows: demonstrations.
-        form: chat format of the model's tokenizer.
-        most: most tokens of a row.
-        made_up: False does not learn arguments and answers of rows with made-up information, which teach only guessing.
+    Without `made_up`, arguments and answers of rows with made-up information are not learned: they teach only guessing.
     """
-    ids: list[int] = []
-    own: list[bool] = []
-    exact: list[bool] = []
-    choice: list[bool] = []
-    starts = [0]
-    marks = Marks(form)
-    for row in rows:
+    kept = []
+    marks = _Marks(form)
+    for number, row in enumerate(rows, start=1):
         tokens, mine = form.dialogue_ids(row["messages"])
         if len(tokens) <= most:
-            choice += marks.choices(tokens, mine)
-            precise = marks.exact(tokens, mine)
+            choice, exact = marks.choices(tokens, mine), marks.exact(tokens, mine)
             if not made_up and row["made_up"]:
-                mine = [its and not one_right for its, one_right in zip(mine, precise, strict=True)]
-                precise = [False] * len(tokens)
-            ids += tokens
-            own += mine
-            exact += precise
-            starts.append(len(ids))
-    own_N, exact_N, choice_N = (np.array(mask, np.bool_) for mask in (own, exact, choice))
-    return Packed(np.array(ids, np.int32), own_N, exact_N, choice_N, np.array(starts, np.int64))
+                mine = [its and not one_right for its, one_right in zip(mine, exact, strict=True)]
+                exact = [False] * len(tokens)
+            kept.append((np.array(tokens, np.int32), *(np.array(mask, np.bool_) for mask in (mine, exact, choice))))
+        if number % 2000 == 0 or number == len(rows):
+            print(f"tokens: {number} of {len(rows)} dialogues", flush=True)
+    ids, own, exact_N, choice_N = (np.concatenate(column) for column in zip(*kept, strict=True))
+    return Packed(ids, own, exact_N, choice_N, np.cumsum([0, *(len(row[0]) for row in kept)]))
 
 
-class Marks:
+class _Marks:
     """Finds the assistant's tokens with only one correct value, and those that choose what a turn does."""
 
     def __init__(self, form: ChatFormat) -> None:
@@ -131,18 +113,6 @@ class Marks:
 
     def _is_answer(self, token: int) -> bool:
         return token >= 0 and self._form.decode([token]).strip() == "Answer"
-
-
-def joined(parts: Sequence[Packed]) -> Packed:
-    """Concatenate several parts."""
-    lengths = np.concatenate([part.lengths for part in parts])
-    return Packed(
-        np.concatenate([part.ids for part in parts]),
-        np.concatenate([part.own for part in parts]),
-        np.concatenate([part.exact for part in parts]),
-        np.concatenate([part.choice for part in parts]),
-        np.concatenate([[0], np.cumsum(lengths)]),
-    )
 
 
 def padded(packed: Packed, rows: Sequence[int], pad_id: int) -> Batch:
