@@ -249,7 +249,7 @@ def measured(prepared: Prepared, steps: int, folder: Path) -> dict[str, Any]:
             "bound of far": bounds.far_share,
         },
         "updates": min(timed.metrics["update/steps"] for timed in taken),
-        "updates configured": config.training.update.epochs * config.training.update.minibatches,
+        "updates configured": config.training.update.minibatches,
         "checkpoint": checkpoint_of(engine, folder, play + learn, every),
     }
 

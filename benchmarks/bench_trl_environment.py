@@ -45,6 +45,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.run import open_run
+from rc1_lib.training.models import ALPHA_PER_RANK
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, write_json
 
 RESULTS = Path(__file__).parent / "results" / "trl_environment.json"
@@ -221,7 +222,9 @@ def theirs(job: Job) -> None:
             train_dataset=Dataset.from_list(rows),
             environment_factory=environment_factory(Limits.of(training.limits)),
             reward_funcs=dialogue_reward,
-            peft_config=LoraConfig(r=adapter.rank, lora_alpha=adapter.alpha, target_modules=list(adapter.targets)),
+            peft_config=LoraConfig(
+                r=adapter.rank, lora_alpha=ALPHA_PER_RANK * adapter.rank, target_modules=list(adapter.targets)
+            ),
             callbacks=[Marks()],
         )
         trainer.train()
@@ -304,7 +307,6 @@ def settings_of(options: argparse.Namespace) -> list[str]:
         "training.strategy=groups",
         "training.engine=torch_grpo",
         f"training.update.group_size={options.takes}",
-        "training.update.epochs=1",
         "training.update.minibatches=1",
         f"training.update.micro_tokens={options.micro_tokens}",
         "training.rollout.temperature=1.0",

@@ -27,13 +27,12 @@ _PUBLISHED_SHA256 = "24b7d7c6ba5e0af441d4b58969dd24db95b47ac99aa3b454afc51f57669
 file is noticed."""
 EFFECTIVE = "reports/config_effective.yaml"
 FREE_KEYS = (
-    "pool.workers", "training.processes", "judge.limits", "training.learnability.prompts", "training.tracking",
-    "scale_up.approval", "training.checkpoints.grace_s",
+    "pool.workers", "training.processes", "judge.limits", "training.tracking", "scale_up.approval",
+    "training.checkpoints.grace_s",
 )  # fmt: skip
 """Configuration keys, or sections, that do not affect what a ticket vouches for: numbers of workers, which only affect
-time; the rate of requests, which also decides how many replies are given up (coverage has bounds); what `rc1
-doctor` plays, which no training reads; trackers, which only copy metrics; who approves a larger pool; and how long a
-stopped training may take to save its step."""
+time; the rate of requests, which also decides how many replies are given up (coverage has bounds); trackers, which
+only copy metrics; who approves a larger pool; and how long a stopped training may take to save its step."""
 
 _USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"}
 """Models of providers chosen by `--provider` or `SCORER_PROVIDER` without `judge.model`; their prices are unknown."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from rc1_lib.calibration.drift_checks import AskedAgain, judge_drift_gate
 from rc1_lib.calibration.judged_rows import real_checks
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL
@@ -38,7 +38,7 @@ Body = dict[str, Any]
 
 def _look(run: Run) -> FileState:
     """Return the state of the file; stale if the judge is a different one now."""
-    where = run.config.judge.baseline.path
+    where = BASELINE_PATH
     state = file_state(run.workspace, where, None, _KIND)
     if state not in (FileState.FRESH, FileState.STALE):
         return state
@@ -50,7 +50,7 @@ def _look(run: Run) -> FileState:
 
 
 JUDGE_BASELINE = Artifact(
-    _KIND, lambda run: run.config.judge.baseline.path, None, "rc1_lib.calibration.judge_baseline.record_baseline",
+    _KIND, lambda _: BASELINE_PATH, None, "rc1_lib.calibration.judge_baseline.record_baseline",
     "rc1 preflight", look=_look, vouched=True, wanted=lambda run: run.config.pays_judged_score,
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def check_baseline(run: Run) -> FileState:
         RC1Error: says what is wrong with the existing one, and which command records another.
     """
     path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
-    if state is FileState.MISSING and run.workspace.checksum_path(run.config.judge.baseline.path).exists():
+    if state is FileState.MISSING and run.workspace.checksum_path(BASELINE_PATH).exists():
         raise RC1Error(f"{path}: was recorded and is missing now; restore it; {_anew(run)}")
     if state in NOT_OURS:
         raise RC1Error(f"{path}: {NOT_OURS[state]}; {_anew(run)}")
@@ -114,7 +114,7 @@ def record_baseline(run: Run) -> Body:
             if (name := dialogue_sha256(row["messages"])) in samples
         ],
     }
-    with recorded_write(run.workspace, config.judge.baseline.path, {"kind": _KIND, "judge": body["judge"]}) as stream:
+    with recorded_write(run.workspace, BASELINE_PATH, {"kind": _KIND, "judge": body["judge"]}) as stream:
         stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     return body
 
@@ -133,7 +133,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; `rc1 preflight` records one")
     body, thresholds = _read(run), run.config.gates.drift
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
-    judged, lines = fresh_scores(run, dialogues, where or asked_store(run))
+    judged, lines = fresh_scores(run, dialogues, where or ASKED_STORE)
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (dialogue["scores"], again[name])
@@ -174,9 +174,8 @@ def _read(run: Run) -> Body:
     return body
 
 
-def asked_store(run: Run) -> str:
-    """Return the path of a separate store for these scores, which must not replace the scores in use."""
-    return str(PurePosixPath(run.config.judge.baseline.path).with_name("asked.sqlite"))
+ASKED_STORE = "data/judge/baseline/asked.sqlite"
+"""A separate store for these scores, which must not replace the scores in use."""
 
 
 def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:
@@ -194,7 +193,7 @@ def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[n
 
 
 def _anew(run: Run) -> str:
-    checksum = run.workspace.checksum_path(run.config.judge.baseline.path)
+    checksum = run.workspace.checksum_path(BASELINE_PATH)
     return f"to start anew, move it and {checksum} away and run `rc1 preflight`"
 
 

@@ -34,7 +34,7 @@ _FREE = (
     "profile", "base_model", "sources.use", "sources.hub", "judge.provider", "judge.model", "judge.base_url",
     # where files lie
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
-    "judge.labels.path", "judge.baseline.path",
+    "judge.labels.path",
     # speed and cost
     "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget", "scale_up.approval",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
@@ -43,7 +43,6 @@ _FREE = (
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools",
     "training.adapter", "training.update", "training.ppo", "training.grpo",
-    "training.learnability.prompts",
     "training.rollout.thought_tokens", "training.rollout.rows",
     "training.rollout.sampler", "training.rollout.sampling_copy",
     "training.early_stop", "training.eval_shadow",

@@ -54,8 +54,6 @@ class JudgeLimits(Section):
     """Minimum and maximum number of concurrent requests; it adapts between them."""
     attempts: Positive
     """Maximum attempts at one reply."""
-    bad_reply_attempts: Annotated[int, Field(ge=1, le=10)]
-    """Maximum paid attempts at a reply that cannot be parsed; 1 never asks again."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Timeout of one attempt, in seconds."""
 
@@ -98,11 +96,13 @@ class Budget(Section):
     """Maximum number of calls."""
 
 
+BASELINE_PATH = "data/judge/baseline/judge_baseline.json"
+"""The file of the baseline; the nightly's scores are stored next to it."""
+
+
 class JudgeBaseline(Section):
     """The fixed set of dialogues with first scores, which the judge scores again every night."""
 
-    path: WrittenPath
-    """The file; the nightly's scores are stored next to it."""
     n: Positive
     """Number of its dialogues, from the shadow set; every night each of them is scored `samples` times."""
 

@@ -62,9 +62,7 @@ class AdapterSettings(Section):
     """The LoRA adapter."""
 
     rank: Positive
-    """Rank of the adapter's matrices."""
-    alpha: Positive
-    """Scale of the adapter: its output is multiplied by alpha / rank."""
+    """Rank of the adapter's matrices; its output is multiplied by 2."""
     targets: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names of the linear layers with an adapter; an unknown name is an error."""
 
@@ -106,9 +104,6 @@ class LearnabilitySettings(Section):
     at_start: Annotated[int, Field(ge=0, strict=True)]
     """Prompts that a new training tries first, with eight rollouts each; it does not start if nothing can be learned
     (`gates.learnability`). 0: it starts without this check."""
-    prompts: Positive
-    """Training rows that `rc1 doctor --learnability` plays eight times each, drawn from each task and bucket by its
-    share. Not part of a ticket."""
 
 
 class ControlSettings(Section):

@@ -12,10 +12,8 @@ from rc1_lib.config.values import Positive, Section, Share
 class Steps(Section):
     """How a batch is split into optimizer steps, and these into forward passes."""
 
-    epochs: Positive
-    """Passes over a step's episodes or demonstrations."""
     minibatches: Positive
-    """Updates per pass; each needs an episode or a demonstration."""
+    """Updates per step, in one pass over its episodes or demonstrations; each needs one of them."""
     micro_tokens: Positive
     """Padded tokens per forward pass; affects memory, time and the last bits of results."""
     max_grad_norm: Annotated[float, Field(gt=0)]
@@ -25,7 +23,7 @@ class Steps(Section):
 class Update(Steps):
     """The update of every engine.
 
-    All engines use the first four keys. Engines that learn from episodes use `kl_stop` too, except TRL's, whose update
+    All engines use the first three keys. Engines that learn from episodes use `kl_stop` too, except TRL's, whose update
     no KL ends. `group_size` is for engines that compare rollouts of the same prompt.
     """
 

@@ -23,6 +23,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
 from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read, prices_of
 from rc1_lib.judge.calls import ANSWERED
+from rc1_lib.judge.client import BAD_REPLY_ATTEMPTS
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.prompt import dialogue_sha256, read_spec, write_ask
 from rc1_lib.judge.providers import LIVE, endpoint, model_asked, whom
@@ -293,7 +294,7 @@ class _Requests:
                 return {}
             keys = {asked.key(sha256, sample): sha256 for sha256 in dialogues for sample in range(self._samples)}
             found: dict[str, int] = {}
-            for key in store.find(list(keys), known[0], bad_attempts=judge.limits.bad_reply_attempts):
+            for key in store.find(list(keys), known[0], bad_attempts=BAD_REPLY_ATTEMPTS):
                 found[keys[key]] = found.get(keys[key], 0) + 1
             return found
 

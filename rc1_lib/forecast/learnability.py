@@ -34,6 +34,8 @@ from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.workspace.artifacts import FileState, file_state, read_json, sha256_json
 
 GATE = "learnability"
+PROMPTS = 300
+"""Training rows that `rc1 learnability` plays, drawn from each task and bucket by its share: enough to judge each."""
 REPORT = "reports/learnability.json"
 START_REPORT = "reports/learnability_at_start.json"
 
@@ -94,8 +96,8 @@ def run_learnability(prepared: Prepared) -> GateReport:
     Raises:
         RC1Error: when the judge has weight in the reward and cannot be asked.
     """
-    run, settings = prepared.run, prepared.run.config.training.learnability
-    trial = try_out(prepared, settings.prompts, TAKES)
+    run = prepared.run
+    trial = try_out(prepared, PROMPTS, TAKES)
     takes = takes_of(prepared, trial, ask_judge=trial.whole)
     effects = detectable(prepared, takes)
     gate = learnability_gate(takes, trial, effects, run.config.gates.learnability)
@@ -338,7 +340,8 @@ def _group_checks(name: str, group: Sequence[Takes], thresholds: LearnabilityGat
     return [
         at_least(
             f"{name}: {_FEW}", found.prompts, thresholds.min_prompts,
-            "too few for a verdict: raise training.learnability.prompts (before a training: at_start)",
+            "too few for a verdict: give the pool more rows that fit (before a training: raise "
+            "training.learnability.at_start)",
         ),
         at_most(
             f"{name}: {_FLAT}", found.flat.value, thresholds.max_flat,

@@ -38,6 +38,8 @@ DEADLINE_S = 180.0
 """Seconds for one reply, including all attempts and waits, so that a dead call does not hold up a run of thousands."""
 MAX_WAIT_S = 300.0
 """If a provider asks for a longer pause, the run ends, since a person should know; paid scores are kept."""
+BAD_REPLY_ATTEMPTS = 2
+"""Paid attempts at a reply that cannot be parsed, in all runs: a judge that fails twice usually fails again."""
 _UNPACED_RPS = 1e6
 """The pace of the local rubric, which needs no rate limit."""
 _SETTLE_S = 0.05
@@ -114,11 +116,10 @@ class JudgeClient:
         Raises:
             Stopped: if the run is ending.
         """
-        config = self.config.limits
         template = write_ask(self._spec, self.config.sampling, request.messages, request.sample)
         state = _AttemptState()
         try:
-            for _ in range(config.bad_reply_attempts):
+            for _ in range(BAD_REPLY_ATTEMPTS):
                 got = await self._reply(request, template, state, fresh)
                 if got.outcome is not AttemptOutcome.BAD_REPLY:
                     return got
@@ -180,9 +181,7 @@ class JudgeClient:
         """Record the attempt, or find out that it is not needed; also return the look-up time in milliseconds."""
         start = time.perf_counter()
         try:
-            found = self.store.begin(
-                line, endpoint=self._endpoint, fresh=fresh, bad_attempts=self.config.limits.bad_reply_attempts
-            )
+            found = self.store.begin(line, endpoint=self._endpoint, fresh=fresh, bad_attempts=BAD_REPLY_ATTEMPTS)
         except RC1Error as error:
             self.spending.give_back(reserved)
             self.halt(str(error))

@@ -21,7 +21,7 @@ from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.judge import rubric
 from rc1_lib.judge.budget import Spending, known_usd
 from rc1_lib.judge.calls import AttemptOutcome, Line, Reply, is_made_up
-from rc1_lib.judge.client import JudgeClient, Stopped, replay_line
+from rc1_lib.judge.client import BAD_REPLY_ATTEMPTS, JudgeClient, Stopped, replay_line
 from rc1_lib.judge.limiter import RecentRates
 from rc1_lib.judge.prompt import JudgeSpec, canonical, dialogue_sha256, misfit, read_spec
 from rc1_lib.judge.providers import LIVE, check_model, endpoint, open_provider, request_settings
@@ -143,7 +143,7 @@ class Judge:
 
     def _find(self, client: JudgeClient, wanted: Sequence[SampleRequest]) -> dict[str, Reply]:
         keys = [request.key for request in wanted]
-        return self.store.find(keys, client.model, bad_attempts=self.config.limits.bad_reply_attempts)
+        return self.store.find(keys, client.model, bad_attempts=BAD_REPLY_ATTEMPTS)
 
     def _is_old(self, seen: float) -> bool:
         return self.store.now() - seen > MODEL_CHECK_S

@@ -20,7 +20,7 @@ from typing import IO, Any, Self
 import orjson
 import polars as pl
 
-from rc1_lib.calibration.judge_baseline import asked_store
+from rc1_lib.calibration.judge_baseline import ASKED_STORE
 from rc1_lib.config.judge import STORE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import open_store
@@ -139,7 +139,7 @@ def _asked_since(run: Run, began: float) -> dict[str, Any]:
     """Return usage figures of the judge's stores since the night began, whichever process called the judge."""
     found = [pl.DataFrame(schema=LOG_SCHEMA)]
     try:
-        for where in (STORE_PATH, asked_store(run)):
+        for where in (STORE_PATH, ASKED_STORE):
             if run.workspace.path(where).is_file():
                 with open_store(run, where) as store:
                     found.append(store.log().filter(pl.col("started") >= began))

@@ -12,6 +12,10 @@ from rc1_lib.workspace.artifacts import Workspace
 METHODS = ("lora", "qlora")
 
 
+ALPHA_PER_RANK = 2
+"""The usual scale of an adapter's output, so that another rank needs no other learning rate."""
+
+
 def model_section(config: RunConfig, base: str) -> ModelSection:
     """Return the model section of a run, with `base` as the frozen weights.
 
@@ -29,7 +33,7 @@ def model_section(config: RunConfig, base: str) -> ModelSection:
         lora=LoraSection(
             enable=True,
             r=adapter.rank,
-            alpha=adapter.alpha,
+            alpha=ALPHA_PER_RANK * adapter.rank,
             dropout=0.0,  # dropout would make sampling and training policies differ
             target_modules=adapter.targets,
         ),

@@ -351,11 +351,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 
 def _early_stop(asked: EarlyStopping) -> list[EarlyStop]:
     """Return the configured callback, if any. Without one, checkpoints hold no state of it."""
-    return (
-        []
-        if asked.metric is None
-        else [EarlyStop(**asked.model_dump(), min_delta=0.0, key="training.early_stop.metric")]
-    )
+    return [] if asked.metric is None else [EarlyStop(**asked.model_dump(), key="training.early_stop.metric")]
 
 
 def _has_ended(early: Sequence[EarlyStop], state: CheckpointState | None) -> bool:

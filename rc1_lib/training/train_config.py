@@ -139,7 +139,7 @@ class EngineSection(Section):
     clip_coef: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Only for PPO."""
     max_grad_norm: Annotated[float, Field(gt=0)] | None = None
-    """Clip the gradient's norm to this value."""
+    """Clip the gradient's norm to this value; the callback `grad_clip` changes nothing."""
 
 
 class StrategySection(Section):
@@ -152,7 +152,7 @@ class StrategySection(Section):
 class Plain(Section):
     """A callback without settings."""
 
-    name: Literal["logging", "checkpoint", "eval_shadow"]
+    name: Literal["logging", "checkpoint", "eval_shadow", "grad_clip"]
     """Name of the callback."""
 
 
@@ -165,22 +165,8 @@ class EarlyStop(Section):
     """Metric, named as in the log. One that the engine does not measure is an error."""
     patience: Positive
     """Stop after this many measurements in a row without improvement."""
-    min_delta: Annotated[float, Field(ge=0)]
-    """Smallest change that counts as an improvement."""
     higher_is_better: bool = False
     """Whether larger values of the metric are better."""
-
-
-class GradClip(Section):
-    """Clip the gradient's norm.
-
-    Without `max_norm`, `engine.max_grad_norm` applies, as it does without this callback.
-    """
-
-    name: Literal["grad_clip"]
-    """Name of the callback."""
-    max_norm: Annotated[float, Field(gt=0)] | None = None
-    """Clip the gradient's norm to this value."""
 
 
 class LRSchedule(Section):
@@ -205,7 +191,7 @@ def _named(callback: Any) -> Any:
 
 
 CallbackSection = Annotated[
-    Annotated[Plain | EarlyStop | GradClip | LRSchedule, Field(discriminator="name")], BeforeValidator(_named)
+    Annotated[Plain | EarlyStop | LRSchedule, Field(discriminator="name")], BeforeValidator(_named)
 ]
 
 
@@ -231,8 +217,8 @@ class TrainConfig(Section):
                 raise ValueError(f"early_stop.metric: {why}")
             if isinstance(callback, EarlyStop) and callback.metric.startswith(HELD_OUT) and not looking:
                 raise ValueError(f"early_stop.metric: only eval_shadow measures '{callback.metric}'; add it too")
-            if isinstance(callback, GradClip) and (callback.max_norm is None) == (self.engine.max_grad_norm is None):
-                raise ValueError("grad_clip needs exactly one bound: its own max_norm, or engine.max_grad_norm")
+            if callback.name == "grad_clip" and self.engine.max_grad_norm is None:
+                raise ValueError("grad_clip needs a bound: set engine.max_grad_norm")
         return self
 
     def _unmeasured(self, metric: str) -> str:
@@ -240,12 +226,6 @@ class TrainConfig(Section):
         if ENGINES[own_name(self.engine.name)].learns_from is not LearnsFrom.DEMONSTRATIONS:
             return ""
         return unmeasured(metric, self.engine.name, self.strategy.name, looked=READ)
-
-    @property
-    def max_norm(self) -> float | None:
-        """Bound of the gradient's norm; None does not clip."""
-        own = (callback.max_norm for callback in self.callbacks if isinstance(callback, GradClip) and callback.max_norm)
-        return next(own, self.engine.max_grad_norm)
 
 
 def load_train_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:

@@ -177,10 +177,9 @@ def setup_of(config: TrainConfig, model: ModelSection) -> Setup:
     """
     data, run = config.data, config.run
     update = Steps.model_construct(
-        epochs=1,
         minibatches=1,
         micro_tokens=data.batch_size * data.max_length,
-        max_grad_norm=math.inf if config.max_norm is None else config.max_norm,  # no file can set inf
+        max_grad_norm=math.inf if (norm := config.engine.max_grad_norm) is None else norm,  # no file can set inf
     )
     return Setup(
         model=model,
@@ -216,8 +215,7 @@ def callbacks_of(
     for section in config.callbacks:
         match section:
             case train_config.EarlyStop():
-                stop = EarlyStop(section.metric, section.patience, section.min_delta, section.higher_is_better)
-                built.append(stop)
+                built.append(EarlyStop(section.metric, section.patience, section.higher_is_better))
             case train_config.LRSchedule():
                 built.append(LRSchedule(section.kind, section.warmup_steps))
             case train_config.Plain(name="logging"):

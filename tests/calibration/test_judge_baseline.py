@@ -124,7 +124,7 @@ def test_another_model_version_fails_even_with_equal_grades(night: Callable[...,
 
 
 def test_missing_scores_do_not_count_as_zero_and_too_many_fail(night: Callable[..., Run], server: JudgeServer) -> None:
-    run = night("judge.limits.bad_reply_attempts=1")
+    run = night()
     server.behaviour = replace(USUAL, faults={FaultKind.REFUSAL: 0.04})
     result = drift_verdict(run)
     scored = check_of(result, "dialogues compared").value
@@ -177,7 +177,8 @@ def test_edited_or_missing_baseline_is_named(night: Callable[..., Run]) -> None:
 
 
 def test_missing_baseline_is_an_error_of_the_drift_gate(fresh_copy: Callable[..., Run]) -> None:
-    run = fresh_copy("judge.baseline.path=data/judge/baseline/other.json")
+    run = fresh_copy()
+    JUDGE_BASELINE.path(run).unlink()
     result = evaluate("judge_drift", Evidence(run), NIGHTLY)
     assert result.status is Status.ERROR
     assert "no baseline" in result.error or "file not found" in result.error

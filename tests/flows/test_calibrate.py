@@ -20,6 +20,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from flows.calibrate import calibrate
 from flows.preflight import preflight
 from rc1_lib.calibration.stages import REPORT, STAGES
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import BY_NAME, evaluate
 from rc1_lib.preflight.round_report import PASSED
@@ -172,15 +173,17 @@ def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500",
             "gates.shared.min_outcomes=1000", "gates.waivers={}",
-            "judge.baseline.path=data/judge/baseline/of_another.json", weights=False,
+            weights=False,
         )  # fmt: skip
+        for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):
+            path.unlink()  # the rubric's
         state = ended(preflight, run, build="auto")
         asked = server.stats().answered
     assert asked == run.config.shadow.n, "only the shadow set was judged; no probe ran"
     assert stage_states(state) == {"shadow_baseline": "GateFailed"}
     judged = statuses(read_json(run.workspace.path(PASSED[1])))
     assert (judged["judge_probe"], judged["anti_simulation"]) == ("not judged", "not judged")
-    assert not run.workspace.path(run.config.judge.baseline.path).exists()
+    assert not run.workspace.path(BASELINE_PATH).exists()
     assert judged["judge_stability"] == "error", "one sample per dialogue has no variance"
     shown = artifacts(state)
     assert KEY not in str(state.message) + "".join(str(artifact) for artifact in shown.values())

@@ -13,6 +13,7 @@ from prefect import State
 from prefect.artifacts import Artifact
 
 from flows.preflight import preflight
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.config.thresholds import ResourcesGate
 from rc1_lib.errors import TicketError
 from rc1_lib.gates.gate_list import BY_NAME, gates_of_round
@@ -105,7 +106,7 @@ def test_nightly_run_confirms_a_ticket_without_changing_its_files(
     assert report["pass"] is True
     (drift,) = report["rounds"]["nightly"]
     assert (drift["name"], drift["status"]) == ("judge_drift", "passed")
-    assert drift["evidence"].keys() == {preflighted_copy.config.judge.baseline.path, "configs/judge/v1.yaml"}
+    assert drift["evidence"].keys() == {BASELINE_PATH, "configs/judge/v1.yaml"}
     card = Artifact.get("rc1-nightly-gates")
     assert card is not None and "overall: medians moved by" in str(card.data)
     (night,) = nights(preflighted_copy)

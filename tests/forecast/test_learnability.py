@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from rc1_lib.forecast import learnability
 from rc1_lib.forecast.learnability import REPORT, run_learnability, sample
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
@@ -35,8 +38,11 @@ def test_sample_is_stratified_by_task_and_bucket(tiny: Tiny) -> None:
     assert len(sample(rows, 10**6, 1)) == len(rows)
 
 
-def test_sampled_rollouts_differ_and_those_of_a_near_greedy_policy_do_not(tiny: Tiny, pool: Rows) -> None:
+def test_sampled_rollouts_differ_and_those_of_a_near_greedy_policy_do_not(
+    tiny: Tiny, pool: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a base that answers four times as often as it is malformed, so that its likeliest words are never in doubt."""
+    monkeypatch.setattr(learnability, "PROMPTS", 18)
     run = tiny(*EASY)
     base_that_says(run, [SAYS_YES] * 4 + [MALFORMED], pool)
     sampled = run_learnability(prepare(run))

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.judge import judge
+from rc1_lib.judge import client, judge
 from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.judge.results import NOT_ASKED, JudgeStoppedError
@@ -146,10 +146,12 @@ def test_a_bad_reply_does_not_replace_a_good_one(bench: Bench) -> None:
     assert again.rows.select(NUMBERS).equals(good.rows.select(NUMBERS))
 
 
-def test_one_missing_sample_gives_a_missing_score(bench: Bench, gateway: Gateway) -> None:
+def test_one_missing_sample_gives_a_missing_score(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "BAD_REPLY_ATTEMPTS", 1)
     gateway.replies = lambda number, body, headers: completion("No idea.") if number == 1 else completion()
-    once = ("judge.limits.concurrency=[1,1]", "judge.limits.bad_reply_attempts=1")
-    judged = bench.score_at(gateway.url, dialogues(1), *once)
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.limits.concurrency=[1,1]")
     assert judged.rows["samples"].to_list() == [2]
     assert judged.coverage == 0.0
     assert "contains no JSON" in judged.rows["reason"].item()
@@ -157,9 +159,12 @@ def test_one_missing_sample_gives_a_missing_score(bench: Bench, gateway: Gateway
     _assert_missing_scores_have_no_numbers(judged.rows)
 
 
-def test_require_raises_an_error_below_the_coverage(bench: Bench, gateway: Gateway) -> None:
+def test_require_raises_an_error_below_the_coverage(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "BAD_REPLY_ATTEMPTS", 1)
     gateway.replies = lambda number, body, headers: completion("?") if number == 0 else completion()
-    judged = bench.score_at(gateway.url, dialogues(4), "judge.limits.bad_reply_attempts=1", "judge.samples=1")
+    judged = bench.score_at(gateway.url, dialogues(4), "judge.samples=1")
     assert judged.coverage == 0.75
     assert len(judged.require(0.75)) == 4
     with pytest.raises(RC1Error, match=r"75\.0% of 4 .* 98%"):

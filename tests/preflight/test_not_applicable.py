@@ -9,7 +9,7 @@ import pytest
 
 from rc1_lib.calibration.stages import evaluate_here, is_due, run_stages
 from rc1_lib.cli.session import VERIFIED
-from rc1_lib.config.judge import STORE_PATH
+from rc1_lib.config.judge import BASELINE_PATH, STORE_PATH
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import PREFLIGHT, evaluate, not_applicable
@@ -31,7 +31,7 @@ def calibrated(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A workspace without weights and judged scores, with a configuration that does not need them."""
     root = copied_pool(built, tmp_path_factory.mktemp("verified") / "workspace")
     run = open_run(profile="local", workspace=root, overrides=(*SMALL, *VERIFIED))
-    for path in (run.config.weights, STORE_PATH, run.config.judge.baseline.path):
+    for path in (run.config.weights, STORE_PATH, BASELINE_PATH):
         run.workspace.path(path).unlink(missing_ok=True)
     assert is_due(run, "auto")
     stages = run_stages(run, evaluate_here)

@@ -13,6 +13,7 @@ import pytest
 from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, judge_rows, scoring, with_reward
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.judge import client
 from rc1_lib.judge.rubric import DIMENSIONS as GRADED
 from rc1_lib.reward.comparison import Comparison, compare
 from rc1_lib.run import Run
@@ -170,12 +171,12 @@ def test_a_comparison_without_scores_raises_an_error() -> None:
 
 
 def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
-    fresh_copy: Callable[..., Run], gateway: Gateway
+    fresh_copy: Callable[..., Run], gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The samples disagree on the first dialogue, and the second has a missing score."""
+    monkeypatch.setattr(client, "BAD_REPLY_ATTEMPTS", 1)
     run = fresh_copy(
         *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1",
-        "judge.limits.bad_reply_attempts=1",
     )  # fmt: skip
 
     def reply(number: int, body: str, headers: dict[str, str]) -> Reply:

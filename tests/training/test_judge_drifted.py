@@ -34,7 +34,8 @@ def recorded(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     with pytest.MonkeyPatch.context() as patch, running(USUAL) as server:
         patch.setenv("SCORER_API_KEY", KEY)
-        record_baseline(open_run(profile="local", workspace=root, overrides=(*SMALL, *judge_at(server))))
+        run = open_run(profile="local", workspace=root, overrides=(*SMALL, *judge_at(server)))
+        record_baseline(run, new=True)  # the copied one is the rubric's
     return root
 
 
@@ -56,7 +57,7 @@ def judge_at(server: JudgeServer) -> tuple[str, ...]:
     return (
         f"judge.baseline.n={N}", "judge.samples=2", "judge.provider=openai", f"judge.base_url={server.base_url}",
         "judge.model=rc1-test-double-1", "judge.limits.rps=1000",
-        "judge.baseline.path=data/judge/baseline/of_this.json", PRICES,
+        PRICES,
     )  # fmt: skip
 
 

@@ -35,9 +35,9 @@ OVERRIDES = (
     "training.ppo.value_warm_up=1", "training.update.micro_tokens=2048", "training.held_out.prompts=12",
     "training.held_out.judged=0", "training.reward.judge=0",
     "training.checkpoints.every_steps=2", "training.segment_steps=2", "training.adapter.rank=4",
-    "training.adapter.alpha=8", "training.update.kl_stop=100.0", "training.update.group_size=4",
+    "training.update.kl_stop=100.0", "training.update.group_size=4",
     "training.collapse={patience: 9, wasted_patience: 9}",
-    "training.learnability.at_start=0", "training.learnability.prompts=18",
+    "training.learnability.at_start=0",
 )  # fmt: skip
 """A run of seconds. It differs from the shipped configuration only in what decides the duration."""
 

@@ -28,25 +28,23 @@ class EarlyStop(Callback):
         self,
         metric: str,
         patience: int,
-        min_delta: float,
         higher_is_better: bool,
         not_before: int = 0,
         *,
         key: str = "callbacks.early_stop.metric",
     ) -> None:
-        """Stop after `patience` measurements that do not improve on the best one by more than `min_delta`.
+        """Stop after `patience` measurements that do not improve on the best one.
 
         Args:
             metric: its name among the metrics of a step.
             patience: at least 1.
-            min_delta: at least 0.
             higher_is_better: whether larger values are better.
             not_before: the first step at which a run may end.
             key: configuration key of the metric, for the message.
         """
-        assert patience >= 1 and min_delta >= 0
+        assert patience >= 1
         self.stopped, self._not_before, self._key = False, not_before, key
-        self._metric, self._patience, self._min_delta = metric, patience, min_delta
+        self._metric, self._patience = metric, patience
         self._sign = 1.0 if higher_is_better else -1.0
         self._best: float | None = None
         self._failed = 0
@@ -66,7 +64,7 @@ class EarlyStop(Callback):
         value = metrics.get(self._metric)
         if value is None:
             return
-        if math.isfinite(value) and (self._best is None or self._sign * (value - self._best) > self._min_delta):
+        if math.isfinite(value) and (self._best is None or self._sign * (value - self._best) > 0):
             self._best, self._failed = value, 0
         else:
             self._failed += 1

@@ -22,11 +22,11 @@ from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.updates.batch import TokenBatch, collate_demonstrations, micro_batches
+from rc1_lib.training.updates.batch import TokenBatch, collate_demonstrations, micro_batches, minibatch_rows
 from rc1_lib.training.updates.forward import ActionTokens, action_tokens, entropy, log_distribution
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import Tally
-from rc1_lib.training.updates.take_steps import OptimizerStep, gradients_of, shuffled_minibatches
+from rc1_lib.training.updates.take_steps import OptimizerStep, gradients_of
 
 
 class PurePtSFT(PolicyEngine):
@@ -112,7 +112,7 @@ def sft_update(
         DivergedError: if the loss or, without a gradient scaler, a gradient is not finite.
     """
     tally = Tally()
-    for rows in shuffled_minibatches(len(batch), section, generator):
+    for rows in minibatch_rows(len(batch), section.minibatches, generator):
         objective = SFTObjective(batch, section, int(batch.action_mask[rows].sum()))
         tally.add_minibatch(gradients_of(policy, objective, rows, optimizer_step, shards))
         with timed(Section.OPTIMIZER):

@@ -19,7 +19,7 @@ from rc1_lib.training.device import to_device
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
-from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.batch import EpisodeBatch, minibatch_rows
 from rc1_lib.training.updates.forward import (
     ActionTokens,
     entropy,
@@ -28,7 +28,7 @@ from rc1_lib.training.updates.forward import (
 )
 from rc1_lib.training.updates.losses import Loss, clipped_surrogate, kl_k3
 from rc1_lib.training.updates.metrics import episode_metrics
-from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
+from rc1_lib.training.updates.take_steps import OptimizerStep, take_steps
 
 
 class TorchGRPO(PolicyEngine):
@@ -224,9 +224,8 @@ def grpo_update(
         kl_coef=kl_coef,
     )
     optimizer_step = OptimizerStep(optimizer, update.max_grad_norm, scaler)
-    taken = take_steps(
-        policy, objective, shuffled_minibatches(len(batch), update, generator), update.kl_stop, optimizer_step, shards
-    )
+    minibatches = minibatch_rows(len(batch), update.minibatches, generator)
+    taken = take_steps(policy, objective, minibatches, update.kl_stop, optimizer_step, shards)
     of_groups = {"loss/kl_avg": taken.tally.minibatch_mean("kl_loss"), "frac_reward_zero_std": compared.flat}
     of_steps = taken.tally.metrics() | optimizer_step.metrics() | taken.metrics()
     return episode_metrics(batch, ref_BT, kl_coef) | of_steps | of_groups

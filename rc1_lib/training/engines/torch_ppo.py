@@ -1,6 +1,6 @@
 """PPO on a causal language model with an adapter and a value head: the engine `torch_ppo`, alias `trl_ppo`.
 
-One update: compute advantages, train epochs of minibatches (each in micro-batches), then fit the value head alone.
+One update: compute advantages, train on minibatches (each in micro-batches), then fit the value head alone.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rc1_lib.training.policy import Policy, ValuedPolicy
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.updates import losses
-from rc1_lib.training.updates.batch import EpisodeBatch
+from rc1_lib.training.updates.batch import EpisodeBatch, minibatch_rows
 from rc1_lib.training.updates.forward import ActionTokens, entropy, log_distribution, reference_logprobs, states_before
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import episode_metrics, explained_variance
-from rc1_lib.training.updates.take_steps import OptimizerStep, shuffled_minibatches, take_steps
+from rc1_lib.training.updates.take_steps import OptimizerStep, take_steps
 
 
 class TorchPPO(PolicyEngine):
@@ -270,9 +270,8 @@ def ppo_update(
         normaliser=batch.action_count / update.minibatches,
         frozen=iteration < settings.ppo.value_warm_up,
     )
-    taken = take_steps(
-        policy, objective, shuffled_minibatches(len(batch), update, generator), update.kl_stop, optimizer_step, shards
-    )
+    minibatches = minibatch_rows(len(batch), update.minibatches, generator)
+    taken = take_steps(policy, objective, minibatches, update.kl_stop, optimizer_step, shards)
     head = OptimizerStep(optimizer, update.max_grad_norm, scaler)
     with timed(Section.VALUES):
         returns_N = targets.returns[batch.action_mask]

@@ -68,7 +68,7 @@ class TrlDPO(PolicyEngine):
             # One pair per forward pass, so that TRL's mean over passes is a mean over pairs.
             "per_device_train_batch_size": 1,
             "gradient_accumulation_steps": -(-config.prompts // config.training.update.minibatches),
-            "num_train_epochs": config.training.update.epochs,
+            "num_train_epochs": 1,
             "max_grad_norm": config.training.update.max_grad_norm,
             "beta": config.kl_coef,
             "loss_type": ["sigmoid"],  # DPO's own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from rc1_lib.training.diverged import check_finite
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import Shards
-from rc1_lib.training.updates.batch import TokenBatch, micro_batches, minibatch_rows
+from rc1_lib.training.updates.batch import TokenBatch, micro_batches
 from rc1_lib.training.updates.forward import ActionTokens, action_tokens
 from rc1_lib.training.updates.losses import Loss
 from rc1_lib.training.updates.metrics import Tally
@@ -118,12 +118,6 @@ def take_steps(
         with timed(Section.OPTIMIZER):
             optimizer_step.step()
     return UpdateResult(tally, gap, far, stopped)
-
-
-def shuffled_minibatches(rows: int, update: Steps, generator: torch.Generator) -> Iterator[list[int]]:
-    """Yield the minibatches of all epochs, shuffled again for every epoch."""
-    for _ in range(update.epochs):
-        yield from minibatch_rows(rows, update.minibatches, generator)
 
 
 def check_no_dropout(policy: Policy) -> None:

@@ -95,14 +95,14 @@ def test_held_out_batches_are_weighted_by_tokens() -> None:
 
 
 def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
-    stop = EarlyStop("m", patience=2, min_delta=0.1, higher_is_better=False)
+    stop = EarlyStop("m", patience=2, higher_is_better=False)
     trainer = Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [], 99, 0, {})
-    for value in (1.0, 0.95, None, 0.8, 0.75, None):
+    for value in (1.0, 1.0, None, 0.8, 0.85, None):
         stop.on_step(trainer, {"m": value})
-    assert trainer.stop_reason is None  # 0.95 failed, 0.8 was better, 0.75 failed
-    stop.on_step(trainer, {"m": 0.71})
+    assert trainer.stop_reason is None  # the second 1.0 failed, 0.8 was better, 0.85 failed
+    stop.on_step(trainer, {"m": 0.81})
     assert trainer.stop_reason == "m did not improve on 0.8 in 2 measurements"
-    higher = EarlyStop("m", patience=1, min_delta=0.0, higher_is_better=True)
+    higher = EarlyStop("m", patience=1, higher_is_better=True)
     trainer.stop_reason = None
     for value in (1.0, 2.0):
         higher.on_step(trainer, {"m": value})
@@ -110,7 +110,7 @@ def test_early_stop_counts_failures_in_a_row_and_only_measured_steps() -> None:
 
 
 def test_unmeasured_metric_is_rejected_at_the_first_step_before_a_save(tmp_path: Path) -> None:
-    stop = EarlyStop("los", patience=1, min_delta=0.0, higher_is_better=False, key="training.early_stop.metric")
+    stop = EarlyStop("los", patience=1, higher_is_better=False, key="training.early_stop.metric")
     with pytest.raises(ConfigError, match=r"^training\.early_stop\.metric: .*'los', .* 1 .* loss, "):
         run(3, stop, logging_to(tmp_path), saving_to(tmp_path, every=1))
     assert not (tmp_path / "ckpt").exists()

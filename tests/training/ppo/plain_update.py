@@ -69,29 +69,28 @@ def plain_update(
         values, advantages, returns = advantages_and_returns(policy, episodes, scores, settings, kl_coef)
     tokens_per_step = sum(len(steps_of(episode)) for episode in episodes) / settings.update.minibatches
     losses = []
-    for _ in range(settings.update.epochs):
-        order = torch.randperm(len(episodes), generator=generator).tolist()
-        small, more = divmod(len(episodes), settings.update.minibatches)
-        for number in range(settings.update.minibatches):
-            rows, order = order[: small + (number < more)], order[small + (number < more) :]
-            loss = torch.zeros((), dtype=torch.float64)
-            for row in rows:
-                for k, at in enumerate(steps_of(episodes[row])):
-                    p, value = predict(policy, episodes[row], at, settings.temperature)
-                    ratio = p[episodes[row].ids[at]] / math.exp(episodes[row].logprobs[at])
-                    low, high = 1 - settings.clip, 1 + settings.clip
-                    a, v, r = advantages[row][k], values[row][k], returns[row][k]
-                    gain = torch.minimum(ratio * a, torch.clip(ratio, low, high) * a)
-                    kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
-                    miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
-                    loss = loss - gain + 0.5 * miss
-            loss = loss / tokens_per_step
-            optimizer.zero_grad()
-            loss.backward()
-            norm = math.sqrt(sum(float((p.grad**2).sum()) for p in policy.trained() if p.grad is not None))
-            for parameter in policy.trained():
-                if norm > settings.update.max_grad_norm and parameter.grad is not None:
-                    parameter.grad *= settings.update.max_grad_norm / norm
-            optimizer.step()
-            losses.append(float(loss.detach()))
+    order = torch.randperm(len(episodes), generator=generator).tolist()
+    small, more = divmod(len(episodes), settings.update.minibatches)
+    for number in range(settings.update.minibatches):
+        rows, order = order[: small + (number < more)], order[small + (number < more) :]
+        loss = torch.zeros((), dtype=torch.float64)
+        for row in rows:
+            for k, at in enumerate(steps_of(episodes[row])):
+                p, value = predict(policy, episodes[row], at, settings.temperature)
+                ratio = p[episodes[row].ids[at]] / math.exp(episodes[row].logprobs[at])
+                low, high = 1 - settings.clip, 1 + settings.clip
+                a, v, r = advantages[row][k], values[row][k], returns[row][k]
+                gain = torch.minimum(ratio * a, torch.clip(ratio, low, high) * a)
+                kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
+                miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
+                loss = loss - gain + 0.5 * miss
+        loss = loss / tokens_per_step
+        optimizer.zero_grad()
+        loss.backward()
+        norm = math.sqrt(sum(float((p.grad**2).sum()) for p in policy.trained() if p.grad is not None))
+        for parameter in policy.trained():
+            if norm > settings.update.max_grad_norm and parameter.grad is not None:
+                parameter.grad *= settings.update.max_grad_norm / norm
+        optimizer.step()
+        losses.append(float(loss.detach()))
     return losses

@@ -67,7 +67,7 @@ def test_bandit_with_a_kl_penalty_reaches_the_optimum(monkeypatch: pytest.Monkey
     # Whitened advantages never shrink, so the policy would keep moving around the optimum.
     monkeypatch.setattr(losses, "whiten", lambda advantages, mask: advantages)
     policy, beta = Bandit(), 0.4
-    chosen = settings(micro_tokens=1024, epochs=2, minibatches=2)
+    chosen = settings(micro_tokens=1024, minibatches=4)
     train_bandit(policy, chosen, FixedKL(beta), 60, decay=True)
     best = torch.softmax(policy.prior + ARMS / beta, -1)
     torch.testing.assert_close(policy.arms(), best, atol=1e-3, rtol=0)

@@ -53,7 +53,7 @@ def test_value_warm_up_changes_only_the_value_head() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
     adapter, head = weights(policy.adapter), weights(policy.value_head)
-    metrics = update(policy, batch, iteration=1, value_warm_up=2, epochs=3)
+    metrics = update(policy, batch, iteration=1, value_warm_up=2, minibatches=3)
     assert same(weights(policy.adapter), adapter) and not same(weights(policy.value_head), head)
     assert metrics["ratio"] == pytest.approx(1, abs=1e-12)
     update(policy, batch, iteration=2, value_warm_up=2)
@@ -61,13 +61,16 @@ def test_value_warm_up_changes_only_the_value_head() -> None:
 
 
 def test_update_stops_before_the_step_that_exceeds_kl_stop() -> None:
-    policy, once = ToyPolicy(), ToyPolicy()
-    stopped = update(policy, batch_of(policy), epochs=3, kl_stop=1e-6)
-    expected = update(once, batch_of(once), epochs=1)
-    assert stopped["update/stopped"] == 1 and stopped["update/steps"] == 1
-    assert same(weights(policy), weights(once)), "only the first step must be taken"
+    policy, other = ToyPolicy(), ToyPolicy()
+    stopped = update(policy, batch_of(policy), minibatches=2, kl_stop=1e-6)
+    later = update(other, batch_of(other), minibatches=4, kl_stop=1e-6)
+    for found in (stopped, later):
+        assert found["update/stopped"] == 1 and found["update/steps"] == 1
+    assert not same(weights(policy), weights(ToyPolicy())), "the first step must be taken"
     assert all(parameter.grad is None for parameter in policy.parameters())
-    assert expected["update/stopped"] == 0
+    whole = ToyPolicy()
+    assert update(whole, batch_of(whole), minibatches=2)["update/stopped"] == 0
+    assert not same(weights(policy), weights(whole)), "the second step must not be taken"
 
 
 def test_metrics_equal_numbers_by_hand() -> None:

@@ -58,7 +58,6 @@ class ToyPolicy(nn.Module):
 def update_section(**changes: Any) -> Update:
     """A plain section with `changes`; no update ends early."""
     plain = dict(
-        epochs=1,
         minibatches=1,
         micro_tokens=64,
         max_grad_norm=1.0,
