@@ -2,7 +2,7 @@
 
 The nightly re-check is the same flow with other parameters.
 
-Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` while `python -m deployments.serve` runs.
+Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` while `rc1 serve` runs.
 Nothing needs cleaning up: a killed run leaves only complete files, and the next run continues from them.
 """
 
@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
+from uuid import UUID
 
 from prefect import State, flow
 from prefect.runtime import flow_run
-from prefect.states import Completed, Failed
+from prefect.states import Cancelled, Completed, Failed
 from prefect.task_runners import TaskRunner
 
 from flows.calibrate import Calibrated, calibrated, ending
 from flows.failures import leave_failure
+from flows.missed_nights import is_missed
 from flows.rounds import JudgedRound, dask_processes, judge_round
 from flows.run_names import named
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
@@ -95,6 +97,8 @@ def preflight(
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
             `judge.ask_above_usd` is an error before the first call.
     """
+    if recheck and is_missed(UUID(str(flow_run.id))):
+        return Cancelled(message="missed; a newer run of this schedule is due, and checks the same")
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
         try:

@@ -17,10 +17,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployments import children
+import psutil
+
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.kills.ends import End, data, ending, foreign, holds
+from tests.prefect_server import still_running
 
 PREFLIGHT, TRAIN = "preflight", "train"
 BEGUN = "Prefect server: 1/1"
@@ -232,21 +234,14 @@ class Start:
 
     def kill(self) -> Line | None:
         """Kill its process group; returns its last progress line, or None if it had already ended."""
-        family = children.descendants(self.process.pid)
+        family: list[psutil.Process] = []
         if self.process.poll() is None:
+            family = psutil.Process(self.process.pid).children(recursive=True)
             os.killpg(self.process.pid, signal.SIGKILL)
         if self.process.wait() != -signal.SIGKILL:
             return None
         deadline = time.monotonic() + LIMIT_S
-        while left := [pid for pid in family if _running(pid)]:
+        while left := [one for one in family if still_running(one)]:
             assert time.monotonic() < deadline, f"still running after the kill: {left}"
             time.sleep(0.02)
         return self.lines()[-1]
-
-
-def _running(pid: int) -> bool:
-    """Whether a process runs (a zombie does not)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
