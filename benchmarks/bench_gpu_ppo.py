@@ -45,6 +45,7 @@ from lacking import not_run
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from rc1_lib.extras.vllm.server import Access, SampledTurn, Turn, connected
+
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
 from rc1_lib.training.checkpoint.save_load import save_checkpoint
