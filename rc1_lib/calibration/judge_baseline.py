@@ -19,7 +19,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.calibration.drift_checks import AskedAgain, judge_drift_gate
+from rc1_lib.calibration.drift_checks import MIN_COVERAGE, MIN_DIALOGUES, AskedAgain, judge_drift_gate
 from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
@@ -97,17 +97,16 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
     """
     if not new and check_baseline(run) is FileState.FRESH:
         return _read(run)
-    config, thresholds = run.config, run.config.gates.drift
-    rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
+    rows = _chosen(rows_of(run, SHADOW), run.config.judge.baseline.n)
     check_judge(run)
     with open_store(run, asked_store(run) if new else None) as store:
         judged = open_judge(run, store).score(rows["messages"].to_list(), fresh=new)
-    judged.require(thresholds.min_coverage)
+    judged.require(MIN_COVERAGE)
     samples = _samples(judged, tuple(read_spec(run).dimensions))
-    if len(samples) < thresholds.min_dialogues:
+    if len(samples) < MIN_DIALOGUES:
         raise RC1Error(
             f"cannot record a baseline: {len(samples)} dialogues of the shadow set have scores, expected at least "
-            f"gates.drift.min_dialogues ({thresholds.min_dialogues}); raise shadow.n or judge.baseline.n"
+            f"{MIN_DIALOGUES}; raise shadow.n or judge.baseline.n"
         )
     body: Body = {
         "recorded": now(),
@@ -121,7 +120,8 @@ def record_baseline(run: Run, *, new: bool = False) -> Body:
             if (name := dialogue_sha256(row["messages"])) in samples
         ],
     }
-    with recorded_write(run.workspace, config.judge.baseline.path, {"kind": _KIND, "judge": body["judge"]}) as stream:
+    path = run.config.judge.baseline.path
+    with recorded_write(run.workspace, path, {"kind": _KIND, "judge": body["judge"]}) as stream:
         stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     return body
 
@@ -138,7 +138,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     """
     if check_baseline(run) is not FileState.FRESH:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; record one with `rc1 judge-baseline`")
-    body, thresholds = _read(run), run.config.gates.drift
+    body = _read(run)
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
     judged, lines = fresh_scores(run, dialogues, where or asked_store(run))
     again = _samples(judged, tuple(body["dimensions"]))
@@ -154,7 +154,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         "baseline recorded": str(body["recorded"]),
         "it replaced one of": str((body["replaces"] or {}).get("recorded", "none")),
     }
-    gate = judge_drift_gate(moved, asked, thresholds, about)
+    gate = judge_drift_gate(moved, asked, about)
     marks = real_checks(run, [*body["models"], *judged.models])
     return GateResult(gate.name, (*gate.checks, *marks))
 

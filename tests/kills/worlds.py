@@ -10,15 +10,7 @@ from tests.conftest import SMALL
 from tests.ticketed import TINY
 from tests.training.tiny_world import pool_rows, write_base
 
-LENIENT = tuple(
-    f"gates.evaluation.{key}"
-    for key in (
-        "min_needed_up_pp=-100", "min_hard_up_pp=-100", "min_overclar_down_pct=-100000", "max_turns_up=100",
-        "min_asking_up_pp=-200", "max_truth_down_pp=100",
-    )
-)  # fmt: skip
-"""Every policy passes: evaluation and kept checkpoints must be equal, not good."""
-OVERRIDES = (*SMALL, *TINY, "training.warm_start.steps=3", "training.held_out.prompts=24", *LENIENT)
+OVERRIDES = (*SMALL, *TINY, "training.warm_start.steps=3", "training.held_out.prompts=24")
 
 
 def write_small_base(workspace: Path) -> None:

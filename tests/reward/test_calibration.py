@@ -36,7 +36,7 @@ def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibra
     names = changes.pop("names", NAMES)
     settings: dict[str, Any] = {
         "prior": {names[0]: 0.5, names[-1]: 0.5}, "l2": 0.0, "max_weight": 0.5, "cv": 5, "boot": 20, "seed": 1,
-        "corr_floor": 0.05, "confidence": 0.9,
+        "confidence": 0.9,
     }  # fmt: skip
     return calibrate_weights(scores, target, groups, names=names, **(settings | changes))
 
@@ -224,6 +224,6 @@ def test_rare_successes_are_spread_over_all_folds() -> None:
     for seed in range(30):
         found = calibrate_weights(
             scores, target, np.arange(100), names=("a", "b", "c"), prior={"a": 0.4, "b": 0.3, "c": 0.3}, l2=0.1,
-            max_weight=0.5, cv=5, boot=20, seed=seed, corr_floor=0.05, confidence=0.95,
+            max_weight=0.5, cv=5, boot=20, seed=seed, confidence=0.95,
         )  # fmt: skip
         assert not np.isnan(found.median_spearman["calibrated"]), seed

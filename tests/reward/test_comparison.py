@@ -20,7 +20,7 @@ from rc1_lib.workspace.artifacts import read_json
 from tests.judge.bench import overrides
 from tests.judge.gateway import Gateway, Reply, completion
 
-FLOOR, CONFIDENCE = 0.05, 0.95
+CONFIDENCE = 0.95
 FIGURES = {
     "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "top10_lead_kept", "corr_to_success_old",
     "corr_to_success_new", "corr_gain", "corr_improve_pct", "auc_old", "auc_new", "length_corr_old", "length_corr_new",
@@ -58,7 +58,7 @@ def scores(old: list[float], new: list[float], solved: list[bool], **columns: li
 
 
 def compared(frame: pl.DataFrame, resamples: int = 20) -> Comparison:
-    return compare(frame, weighed=["answered"], corr_floor=FLOOR, confidence=CONFIDENCE, resamples=resamples, seed=7)
+    return compare(frame, weighed=["answered"], confidence=CONFIDENCE, resamples=resamples, seed=7)
 
 
 def values(found: Comparison) -> dict[str, float]:
@@ -231,7 +231,7 @@ def test_the_rows_of_the_report_reproduce_its_figures(built: Run) -> None:
         assert rows[name].to_list() == pytest.approx(by_hand[name].to_list())
     assert {f"new.{name}" for name in weights} | {f"old.{name}" for name in old} <= set(rows.columns)
     again = compare(
-        rows, weighed=[name for name, weight in weights.items() if weight], corr_floor=FLOOR, confidence=CONFIDENCE,
+        rows, weighed=[name for name, weight in weights.items() if weight], confidence=CONFIDENCE,
         resamples=20, seed=7,
     )  # fmt: skip
     assert {name: figure["value"] for name, figure in report["figures"].items()} == values(again)
