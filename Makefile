@@ -62,7 +62,7 @@ test-cpus: $(STAMP) ## the tests that train, sample or evaluate, as on other CPU
 			$(subst OMP_NUM_THREADS=1,OMP_NUM_THREADS=$$threads,$(TESTS)) $(ROUNDS) $(ARGS) || exit 1; \
 	done; done
 
-serve: $(STAMP) ## Prefect server, deployments and worker with one command
+serve: $(STAMP) ## Prefect server and deployments with one command
 	$(RC1) serve $(ARGS)
 
 preflight: $(STAMP) ## both rounds and the ticket (RUN_MODE=prod: of profile prod)

@@ -21,6 +21,7 @@ from scipy import optimize, stats
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.intervals import draw_counts, group_folds, group_numbers
 from rc1_lib.reward.rank_agreement import kendall_tau_b
@@ -64,8 +65,7 @@ def ours(scores: Vector, target: Vector, groups: NDArray[np.int64], boot: int) -
         cv=SETTINGS.cv,
         boot=boot,
         seed=SETTINGS.seed,
-        corr_floor=published_config().gates.shared.corr_floor,
-        confidence=published_config().gates.shared.confidence,
+        confidence=CONFIDENCE,
     )
 
 

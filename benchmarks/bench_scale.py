@@ -8,7 +8,7 @@ which keeps the results of other sizes and parts. A given workspace is kept, so 
 `bench_gates.py` compares the same gates with plain Python and public tools.
 
 The part `together` is all gates and difficulty at once, in two processes that have read the rows, as in a preflight's
-round with `gate_processes: 2`; its seconds are the wall-clock time from the first to the last gate.
+round with `task_runner: dask`; its seconds are the wall-clock time from the first to the last gate.
 """
 
 from __future__ import annotations

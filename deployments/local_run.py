@@ -7,16 +7,13 @@ workspace is being served, that server is used; otherwise a private one runs for
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import UUID
 
-from deployments import children
 from deployments.access import Access, running_server
 from deployments.server import ServerFault, check_prefect_files, free_port, healthy, settings, start_server
 from rc1_lib.errors import ConfigError, RC1Error
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
     from prefect import State
 
 PASSED, FAULT, REFUSED = 0, 1, 2
-HISTORY_LIMIT_S = 15.0
-_PAGE = 200
-"""Task runs that the server returns at once, its own limit."""
 FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 
 
@@ -85,16 +79,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
         url = server.url
         report_progress("Prefect server", 1, 1, f"{url}/runs" if lasting else "private, ends with this run")
         with _losing(url):
-            state = _run(name, workspace, server, flow_parameters)
-            if state.name not in _verdict_names() and (fault := _raised(state)) is not None:
-                raise fault
-    run_id = state.state_details.flow_run_id
-    return FlowOutcome(
-        exit_code=_exit_code(state),
-        state_name=state.name or state.type.value,
-        message=state.message or "",
-        flow_run_url=f"{url}/runs/flow-run/{run_id}" if lasting else "",
-    )
+            return _outcome(_run(name, workspace, server, flow_parameters), f"{url}/runs/flow-run" if lasting else "")
 
 
 @contextmanager
@@ -112,7 +97,7 @@ def _server(workspace: Path, load: Callable[[Access], None]) -> Iterator[tuple[A
     try:
         yield private, False
     finally:
-        children.stop(private.process)
+        private.stop()
 
 
 @contextmanager
@@ -136,6 +121,8 @@ def _losing(url: str) -> Iterator[None]:
 
 
 def _run(name: FlowName, workspace: Path, server: Access, flow_parameters: dict[str, Any]) -> State[Any]:
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogHandler
     from prefect.settings import (
         PREFECT_API_AUTH_STRING,
         PREFECT_API_URL,
@@ -153,53 +140,27 @@ def _run(name: FlowName, workspace: Path, server: Access, flow_parameters: dict[
     }
     with temporary_settings(chosen):
         state: State[Any] = flow(**flow_parameters, return_state=True)
-        if state.state_details.flow_run_id is not None:
-            _wait_for_history(state.state_details.flow_run_id)
+        # The server records what it was sent before it ends.
+        APILogHandler().flush()
+        EventsWorker.drain_all()
     return state
 
 
-def _wait_for_history(flow_run_id: UUID) -> None:
-    """Wait until the server has recorded how every task ended, which would be lost if either process ended now."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-    from prefect.client.schemas.objects import TaskRun
-    from prefect.client.schemas.sorting import TaskRunSort
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogHandler
+def _outcome(state: State[Any], pages: str) -> FlowOutcome:
+    """Return how a run ended, with its page below `pages`, if there are any.
 
-    APILogHandler().flush()
-    EventsWorker.drain_all()
-    this_run = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run_id]))
-    deadline, before = time.monotonic() + HISTORY_LIMIT_S, -1
-    with get_client(sync_client=True) as client:
-        while time.monotonic() < deadline:
-            runs: list[TaskRun] = []
-            while page := client.read_task_runs(
-                flow_run_filter=this_run, sort=TaskRunSort.ID_DESC, limit=_PAGE, offset=len(runs)
-            ):
-                runs += page
-            if len(runs) == before and all(run.state is not None and run.state.is_final() for run in runs):
-                return
-            before = len(runs)
-            time.sleep(0.1)
-
-
-def _raised(state: State[Any]) -> BaseException | None:
-    from tasks.endings import raised_by
-
-    return raised_by(state)
-
-
-def _verdict_names() -> tuple[str, ...]:
+    Raises:
+        Exception: the flow's own error, when it ended with a fault.
+    """
     from tasks.endings import FAULT as GATES_FAULTED
-    from tasks.endings import NOT_PASSED
+    from tasks.endings import NOT_PASSED, raised_by
 
-    return (*NOT_PASSED, GATES_FAULTED)
-
-
-def _exit_code(state: State[Any]) -> int:
-    from tasks.endings import NOT_PASSED
-
-    if state.is_completed():
-        return PASSED
-    return REFUSED if state.is_failed() and state.name in NOT_PASSED else FAULT
+    refused = state.is_failed() and state.name in NOT_PASSED
+    if not refused and state.name != GATES_FAULTED and (fault := raised_by(state)) is not None:
+        raise fault
+    return FlowOutcome(
+        exit_code=PASSED if state.is_completed() else REFUSED if refused else FAULT,
+        state_name=state.name or state.type.value,
+        message=state.message or "",
+        flow_run_url=f"{pages}/{state.state_details.flow_run_id}" if pages else "",
+    )

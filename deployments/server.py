@@ -20,7 +20,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from deployments import children
 from deployments.access import HOST, Access, fetch, new_password, proves_itself
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.runtime.libraries import past_proxies
@@ -30,8 +29,8 @@ from rc1_lib.workspace.state import make_state, state_of
 
 LOG = "server.log"
 START_LIMIT_S = 180.0
-WEBHOOK = "RC1_WEBHOOK_SECRET_URL"
-"""Environment variable with the address of the webhook; the `SECRET` in its name makes RC1 mask its value."""
+PARENT = "RC1_SERVER_PARENT"
+"""Environment variable of a server with the id of the process that started it, with which it ends."""
 LITTLE_ROOM = 100 * 2**20
 """Bytes: more than a new database and its log need."""
 _IN_DOTENV = re.compile(r"^\s*(?:export\s+)?'?(prefect_\w+)", re.IGNORECASE | re.MULTILINE)
@@ -46,6 +45,15 @@ class Server(Access):
     """A server that was started here, and its process."""
 
     process: subprocess.Popen[bytes]
+
+    def stop(self, patience_s: float = 15.0) -> None:
+        """Ask the server to end; kill it if it does not end in time."""
+        self.process.terminate()
+        try:
+            self.process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def settings(workspace: Path, url: str, password: str = "") -> dict[str, str]:
@@ -70,7 +78,7 @@ def settings(workspace: Path, url: str, password: str = "") -> dict[str, str]:
         "PREFECT_LOGGING_CONFIG_PATH": str(_prefect() / "logging/logging.yml"),
         "PREFECT_PROFILES_PATH": str(_prefect() / "settings/profiles.toml"),
         database: os.environ.get(database) or _sqlite(home / "prefect.db"),
-        "PREFECT_API_URL": api_of(url),
+        "PREFECT_API_URL": f"{url}/api",
         **({"PREFECT_API_AUTH_STRING": password} if password else {}),
         **past_proxies(),
         "PREFECT_LOGGING_EXTRA_LOGGERS": "rc1",
@@ -78,10 +86,9 @@ def settings(workspace: Path, url: str, password: str = "") -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         # The new UI calls an outside host from the browser.
         "PREFECT_SERVER_UI_V2_ENABLED": "false",
-        # A killed run is detected by its missing heartbeat; leases in memory would be lost with a server restart.
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
-        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        "PREFECT_RUNNER_SERVER_ENABLE": "false",  # it would listen without a password
         "PYTHONPATH": os.pathsep.join(python_path),
+        "PYTHONSAFEPATH": "1",  # files in the current folder must not shadow modules
     }
 
 
@@ -94,7 +101,6 @@ def _sqlite(path: Path) -> str:
 def start_server(
     workspace: Path,
     port: int,
-    wanted: Callable[[], bool] = lambda: True,
     meanwhile: Callable[[Access], None] = lambda server: None,
 ) -> Server:
     """Start the workspace's server and wait until it answers.
@@ -102,7 +108,6 @@ def start_server(
     Args:
         workspace: the workspace with the database.
         port: its port, open to this machine only.
-        wanted: called while waiting; False gives up.
         meanwhile: called once with the server's address and password, while it starts.
 
     Raises:
@@ -126,17 +131,24 @@ def start_server(
         "PREFECT_SERVER_API_AUTH_STRING": access.password,
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": f"{access.url},http://localhost:{port}",
         "PREFECT__SERVER_FINAL": "1",
+        PARENT: str(os.getpid()),
     }
     environment = {**os.environ, **settings(workspace, access.url, access.password), **own}
     with log.open("ab") as output:
-        # -P: files in the current folder must not shadow its modules.
-        process = children.start([sys.executable, "-P", "-m", "uvicorn", *application, *address], environment, output)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "uvicorn", *application, *address],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the run, which then still needs its server
+        )
     server = Server(port, access.password, process)
     try:
         meanwhile(access)
-        _wait(server, log, wanted)
+        _wait(server, log)
     except BaseException:
-        children.stop(process, 2.0)
+        server.stop(2.0)
         raise
     return server
 
@@ -148,14 +160,12 @@ def _prefect() -> Path:
     return Path(found.origin).parent
 
 
-def _wait(server: Server, log: Path, wanted: Callable[[], bool]) -> None:
+def _wait(server: Server, log: Path) -> None:
     deadline = time.monotonic() + START_LIMIT_S
     while not proves_itself(server):  # whatever else may listen on this port gets no password
         if server.process.poll() is not None:
             ended = f"the Prefect server ended at once (exit code {server.process.returncode}); see {log}"
             raise ServerFault(ended + little_room(log.parent, LITTLE_ROOM))
-        if not wanted():
-            raise ServerFault("the start of the Prefect server was interrupted")
         if time.monotonic() > deadline:
             raise ServerFault(f"the Prefect server did not answer within {START_LIMIT_S:.0f} s; see {log}")
         time.sleep(0.05)
@@ -221,24 +231,3 @@ def check_port(port: int) -> None:
             raise RC1Error(
                 f"port {port} on {HOST} cannot be used ({error.strerror}); name another one with --port"
             ) from None
-
-
-def api_of(url: str) -> str:
-    """Return the API's address of a server."""
-    return f"{url}/api"
-
-
-def joined_server(address: str) -> str:
-    """Return the address of a running server, given by its own address or its API's.
-
-    Raises:
-        RC1Error: when no Prefect server answers there.
-    """
-    url = address.rstrip("/").removesuffix("/api")
-    if not url.startswith(("http://", "https://")):
-        raise RC1Error(f"--server {address}: is not an address; expected one such as http://HOST:4200/api")
-    if not healthy(url):
-        raise RC1Error(
-            f"--server {address}: no Prefect server answers at {api_of(url)}/health; start it, or correct the address"
-        )
-    return url

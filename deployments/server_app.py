@@ -1,5 +1,7 @@
 """Prefect's own server application, for this machine only, with an SQLite database in which writers wait for a turn.
 
+It ends with the process that started it, even if that is killed.
+
 The application proves that it knows its password, and answers only to names of this machine: a web page whose name an
 attacker points to 127.0.0.1 would otherwise be of the same origin.
 
@@ -10,6 +12,9 @@ event loop for a minute (docs/experiments/preflight-time.md). Here every transac
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -24,6 +29,7 @@ from prefect.settings import PREFECT_API_DATABASE_CONNECTION_URL, PREFECT_SERVER
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from deployments.access import HOST, PROOF, proof_of
+from deployments.server import PARENT
 
 
 class InTurn(AioSqliteConfiguration):
@@ -40,10 +46,17 @@ def create_app() -> ASGIApp:
     """Return the application for the database and password in the environment; only SQLite gets special treatment."""
     address, password = PREFECT_API_DATABASE_CONNECTION_URL.value(), PREFECT_SERVER_API_AUTH_STRING.value()
     assert password, "a server without a password would run what anyone asks for"
+    threading.Thread(target=_end_with, args=(int(os.environ[PARENT]),), daemon=True).start()
     if get_dialect(address).name == "sqlite":
         set_database_config(InTurn(connection_url=address))
     guarded: ASGIApp = TrustedHostMiddleware(_proving(prefects_app(), password), allowed_hosts=[HOST, "localhost"])
     return guarded
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _proving(app: ASGIApp, password: str) -> ASGIApp:

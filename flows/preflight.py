@@ -2,7 +2,7 @@
 
 The nightly re-check is the same flow with other parameters.
 
-Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` while `python -m deployments.serve` runs.
+Run it with `rc1 preflight`, or with `prefect deployment run rc1/preflight` while `rc1 serve` runs.
 Nothing needs cleaning up: a killed run leaves only complete files, and the next run continues from them.
 """
 
@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
+from uuid import UUID
 
 from prefect import State, flow
 from prefect.runtime import flow_run
-from prefect.states import Completed, Failed
+from prefect.states import Cancelled, Completed, Failed
 from prefect.task_runners import TaskRunner
 
 from flows.calibrate import Calibrated, calibrated, ending
 from flows.failures import leave_failure
-from flows.rounds import JudgedRound, dask_processes, judge_round
+from flows.missed_nights import is_missed
+from flows.rounds import JudgedRound, Runner, judge_round, other_processes
 from flows.run_names import named
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
 from rc1_lib.calibration.stages import is_due
@@ -71,7 +73,7 @@ def preflight(
     ticket: bool = True,
     on_red_revoke: bool = True,
     recheck: bool = False,
-    gate_processes: int = 0,
+    task_runner: Runner = "thread",
     judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Build what is missing, run the gates of both rounds, and issue the ticket, or stop after the first failed round.
@@ -90,11 +92,13 @@ def preflight(
         recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
             which the ticket pins, and issue no ticket. Without `config` and `overrides` it takes the settings that the
             workspace has recorded. Other settings than the ticket's are an error and revoke nothing.
-        gate_processes: processes of a local Dask cluster that evaluates gates that only read files, with the same
-            verdicts as this process (extra `dask`); 0: this process evaluates all.
+        task_runner: `thread`: this process evaluates all gates; `dask`: a process a core evaluates those that only
+            read files, with the same verdicts (extra `dask`).
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
             `judge.ask_above_usd` is an error before the first call.
     """
+    if recheck and is_missed(UUID(str(flow_run.id))):
+        return Cancelled(message="missed; a newer run of this schedule is due, and checks the same")
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
         try:
@@ -108,7 +112,7 @@ def preflight(
             check_waivers(run)  # before anything is written
             check_preconditions(run, calibrates=build != "never", ticket=ticket and 2 in rounds)
             at_work = holding(run.workspace, "a preflight" if night is None else "the nightly re-check")
-            with at_work, dask_processes(gate_processes) as cluster:
+            with at_work, other_processes(task_runner) as cluster:
                 if night is not None:
                     return _nightly(run, night, rounds, build, refresh, on_red_revoke, cluster)
                 with nullcontext() if refresh else hashes_known():

@@ -1,6 +1,6 @@
 """One round: evaluate all its gates independently of each other, and hash their files before and after.
 
-Gates that only read files can be evaluated in other processes (`gate_processes`). Such a process gets the run's
+Gates that only read files can be evaluated in other processes (`task_runner="dask"`). Such a process gets the run's
 settings, but no rows, and hashes the files itself. The round accepts a verdict only if these hashes match its own, so a
 gate may be evaluated twice; if a process is lost, its gate is evaluated here. Gates that read the disk, the clock, git
 or the judge's log stay in the flow's process, in order.
@@ -8,10 +8,10 @@ or the judge's log stay in the flow's process, in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from prefect.futures import wait
 from prefect.logging import get_run_logger
@@ -29,6 +29,8 @@ from tasks.gates import faulted, gate, read_verdict
 
 PATIENCE_S = 1800.0
 """Timeout of one gate in another process while others run at the same time; one takes 90 s at 300,000 rows."""
+Runner = Literal["thread", "dask"]
+"""What evaluates the gates that only read files: the flow's process, or Dask with a process a core."""
 Verdict = tuple[GateResult | None, str]
 """The outcome of a gate's task: its result, or None and the error that prevented one."""
 
@@ -68,7 +70,7 @@ def judge_round(
         number: 1, 2 or `NIGHTLY`.
         before: verdicts of the previous round; passes of gates that only read files are reused if these are the same.
         waiting: gate that is not evaluated -> what it waits for.
-        cluster: from `dask_processes`: evaluates the gates that only read files. None: this process evaluates all;
+        cluster: from `other_processes`: evaluates the gates that only read files. None: this process evaluates all;
             second evaluations always run here.
     """
     waits = waiting or {}
@@ -132,37 +134,25 @@ def _holds(verdict: Verdict, now: Mapping[str, Mapping[str, str | None]]) -> boo
     return result.evidence == {one["path"]: one["sha256"] for one in read}
 
 
-@contextmanager
-def dask_processes(processes: int) -> Iterator[TaskRunner[Any] | None]:
-    """Yield a task runner over a local Dask cluster for the duration of the block; None for 0 processes.
+def other_processes(task_runner: Runner) -> AbstractContextManager[TaskRunner[Any] | None]:
+    """Return Prefect's Dask task runner, or None within the block for `thread`.
 
-    The cluster listens only on the loopback interface and requires its temporary certificate, since it receives code.
-
-    Args:
-        processes: number of processes of the cluster.
+    Its processes listen only on the loopback interface and require a temporary certificate, since they receive code.
 
     Raises:
-        ConfigError: for a number below 0, or if the extra `dask` is not installed.
+        ConfigError: if the extra `dask` is not installed.
     """
-    if processes < 0:
-        raise ConfigError(f"gate_processes: is {processes}, expected 0 (evaluate in the flow's process) or more")
-    if processes == 0:
-        yield None
-        return
+    if task_runner == "thread":
+        return nullcontext()
     try:
-        from distributed import LocalCluster
         from prefect_dask import DaskTaskRunner
     except ImportError:
         raise ConfigError(
-            f"gate_processes: is {processes}, which needs Dask; install it: pip install -c constraints.txt -e '.[dask]'"
+            "task_runner: is dask, which is not installed; install it: pip install -c constraints.txt -e '.[dask]'"
         ) from None
-    with (
-        LocalCluster(
-            n_workers=processes, threads_per_worker=1, host="127.0.0.1", security=True, dashboard_address=None
-        ) as cluster,
-        DaskTaskRunner(cluster=cluster) as runner,
-    ):
-        yield runner
+    alone = {"host": "127.0.0.1", "security": True, "dashboard_address": None, "threads_per_worker": 1}
+    runner: TaskRunner[Any] = DaskTaskRunner(cluster_kwargs=alone)
+    return runner
 
 
 def _result_of(future: Any) -> Any:

@@ -1,6 +1,6 @@
 """The training: ticket, warm start (SFT), PPO in segments for every seed, evaluation and its gate.
 
-Run it with `rc1 train`, or with `prefect deployment run rc1/train` while `python -m deployments.serve` runs. Start a
+Run it with `rc1 train`, or with `prefect deployment run rc1/train` while `rc1 serve` runs. Start a
 killed run again to resume it: finished segments are content-hashed and verified byte for byte, the interrupted one
 continues from its newest intact checkpoint, and the final bytes are the same.
 """

@@ -37,11 +37,6 @@ RELEASED = "Released"
 """A package was written and verified."""
 NOT_PASSED = (GATES_FAILED, REFUSED, NOT_APPROVED)
 """Failed states that are a verdict, not an error: exit code 2."""
-ENDINGS = (
-    GATES_FAILED, FAULT, REFUSED, TICKET_ISSUED, ROUNDS_PASSED, TICKET_CONFIRMED, WEIGHTS_ADOPTED, POLICY_IMPROVED,
-    POLICY_TRAINED, CONTROL_PASSED, SCALED_UP, NOT_APPROVED, RELEASED,
-)  # fmt: skip
-"""All names of final states that flows choose themselves."""
 
 # One gate at a time: polars and the near-duplicate search use all cores anyway, and rows are in memory only once.
 ONE_AT_A_TIME: TaskRunner[PrefectFuture[Any]] = ThreadPoolTaskRunner(max_workers=1)  # type: ignore[assignment]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rc1_lib.judge.prompt import read_spec
 from rc1_lib.run import Run
+from rc1_lib.runtime.libraries import quieten
 from rc1_lib.training.models import fingerprint_of
 from rc1_lib.training.ppo_run import Prepared, prepare
 from rc1_lib.workspace.artifacts import sha256_json
@@ -36,6 +37,7 @@ def prepared_for(run: Run, *, force: bool = False) -> Prepared:
         RC1Error: when the pool or the base cannot be used.
     """
     provide_scorer_key(run)  # episodes may be scored by a live judge
+    quieten(hub=True)  # a run of a deployment is started by no command
     inputs = _inputs(run)
     if not force and _latest and _latest[0].inputs == inputs and _is_whole(_latest[0].prepared):
         return _latest[0].prepared

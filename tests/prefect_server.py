@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from prefect import settings
 
-from deployments import children
 from deployments.server import free_port, start_server
 from deployments.server import settings as settings_of
 
@@ -39,12 +39,18 @@ def server_of_tests(home: Path) -> Iterator[None]:
         settings.PREFECT_API_AUTH_STRING: server.password,
         settings.PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
         settings.PREFECT_LOGGING_TO_API_ENABLED: False,
-        # Ending the thread that sends heartbeats takes up to a second per flow.
-        settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
     }
     try:
         with pytest.MonkeyPatch.context() as patch, settings.temporary_settings(chosen):
             patch.setenv("PREFECT_API_AUTH_STRING", server.password)  # for processes that tests start
             yield
     finally:
-        children.stop(server.process, 2.0)
+        server.stop(2.0)
+
+
+def still_running(process: psutil.Process) -> bool:
+    """Whether a process runs (one that nobody waited for does not)."""
+    try:
+        return str(process.status()) != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

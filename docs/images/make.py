@@ -31,7 +31,6 @@ from matplotlib import font_manager
 from PIL import Image, ImageDraw, ImageFont
 from record import DRAWN_BY, FOLDER, RECORD, ROOT, entry
 
-from deployments import children
 from deployments.server import Server, free_port, start_server
 from rc1_lib.errors import RC1Error
 from rc1_lib.plots import reward as plots
@@ -227,7 +226,7 @@ def _served(workspace: Path) -> Iterator[Server]:
     try:
         yield server
     finally:
-        children.stop(server.process)
+        server.stop()
 
 
 def _login(server: Server) -> str:

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 import polars as pl
 
 from rc1_lib.checks import at_least, equal, info, within
-from rc1_lib.config.thresholds import DriftGate
 from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.records import GateResult
 
 GATE = "judge_drift"
+MIN_DIALOGUES = 30
+"""Fewest dialogues to compare, and to record: half of the published set."""
+MIN_COVERAGE = 0.9
+"""Smallest share of the set with a score: less than elsewhere, since only dialogues scored both times are compared."""
+_MAX_SHIFT = 0.08
+"""By how much the medians of a criterion may move in the mean, up or down: as if eight of a hundred
+dialogues had gone from 0 to 1."""
 _MOVED = (
     "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
     "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you start a new "
@@ -45,27 +51,25 @@ class AskedAgain:
     lines: pl.DataFrame
 
 
-def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, thresholds: DriftGate, recorded: str) -> GateResult:
+def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: str) -> GateResult:
     """Check that the model version has not changed, and that medians have not moved in the mean.
 
     Args:
         moved: by how much the medians of each criterion moved, averaged over the dialogues scored both times.
         asked: the result of asking about the fixed set.
-        thresholds: `gates.drift`.
         recorded: when the baseline was recorded.
     """
     live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
     replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height
-    most = thresholds.max_shift
     share = asked.scored / asked.dialogues if asked.dialogues else 0.0
     checks = [
         at_least(
-            "scored again, share", share, thresholds.min_coverage,
+            "scored again, share", share, MIN_COVERAGE,
             f"dialogues without a score tonight, by reason: {asked.why_unscored or 'the judge was not asked'}; they "
             f"cannot be compared",
         ),
         at_least(
-            "dialogues compared", asked.scored, thresholds.min_dialogues,
+            "dialogues compared", asked.scored, MIN_DIALOGUES,
             "too few to distinguish drift from noise: find out why the others have no score, or record a larger set",
         ),
         equal("replays from the cache", replayed, 0, "a stored score says nothing about tonight's judge: ask it again"),
@@ -74,7 +78,7 @@ def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, thresholds: 
             "some scores are not tonight's answers: find out where they came from",
         ),
         equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
-        *(within(f"{name}: medians moved by", by, -most, most, _MOVED) for name, by in moved.items()),
+        *(within(f"{name}: medians moved by", by, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.items()),
         info("baseline recorded", recorded),
     ]  # fmt: skip
     return GateResult(GATE, tuple(checks))

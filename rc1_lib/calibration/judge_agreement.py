@@ -11,16 +11,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks
+from rc1_lib.calibration.shadow_checks import MIN_OUTCOMES
 from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
 from rc1_lib.checks import at_least, at_most, info
-from rc1_lib.config.thresholds import JudgeAgreementGate, SharedThresholds
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.judge import check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import judge_identity
-from rc1_lib.judge.results import Judged
+from rc1_lib.judge.results import MIN_COVERAGE, Judged
 from rc1_lib.labels.label_file import LabelFile
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Check, GateResult, Message
 from rc1_lib.reward.intervals import Interval, bootstrap, interval_in_words
 from rc1_lib.reward.rank_agreement import without_rounding_noise
@@ -58,8 +59,7 @@ def judge_agreement(run: Run, file: LabelFile) -> GateReport:
     found = Agreement(whole.height, good, whole.height - good, whole.height / len(dialogues), figures)
     models = judged.models
     gate = judge_agreement_gate(
-        found, run.config.gates.judge_agreement, run.config.gates.shared,
-        judge_checks(run, models),
+        found, run.config.gates.judge_agreement.min_labels, judge_checks(run, models),
     )  # fmt: skip
     body = {
         "labels": {
@@ -104,15 +104,14 @@ def _figures(run: Run, known: pl.DataFrame) -> dict[str, Interval]:
             JUDGE: share(judge, counts),
         }
 
-    shared = run.config.gates.shared
     if not known.height:
-        return dict.fromkeys(figures(np.zeros(0)), Interval(math.nan, math.nan, math.nan, shared.confidence, 0))
+        return dict.fromkeys(figures(np.zeros(0)), Interval(math.nan, math.nan, math.nan, CONFIDENCE, 0))
     return bootstrap(
         figures,
         groups=known["group"].to_numpy(),
         weights=known["share"].to_numpy(),
-        resamples=shared.resamples,
-        confidence=shared.confidence,
+        resamples=run.config.gates.shared.resamples,
+        confidence=CONFIDENCE,
         seed=run.config.calibration.seed,
     )
 
@@ -122,6 +121,10 @@ LABELLED = "labelled dialogues"
 LIKENESS = "likeness to the judge's own verdicts"
 KAPPA, SAME = "kappa", "agreement"
 """Names of the figures that decide; reports use them too."""
+_MIN_KAPPA = 0.4
+"""Smallest kappa of the judge's verdicts with people's: moderate agreement begins there (Landis and Koch 1977)."""
+_MAX_LIKENESS = 0.99
+"""Largest share of dialogues with the judge's own verdict: annotators who never differ from it have copied it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,41 +146,38 @@ class Agreement:
     figures: Mapping[str, Interval]
 
 
-def judge_agreement_gate(
-    found: Agreement, thresholds: JudgeAgreementGate, shared: SharedThresholds, judge_checks: Sequence[Check] = ()
-) -> GateResult:
+def judge_agreement_gate(found: Agreement, min_labels: int, judge_checks: Sequence[Check] = ()) -> GateResult:
     """Check that the judge's verdicts agree with people's.
 
     Args:
         found: the agreement.
-        thresholds: `gates.judge_agreement`.
-        shared: `gates.shared`.
+        min_labels: `gates.judge_agreement.min_labels`.
         judge_checks: further checks of the scores.
     """
     kappa = found.figures[KAPPA]
     few = "too few of one kind to measure agreement; label dialogues of both kinds: rc1 label"
     checks = [
         at_least(
-            LABELLED, found.labelled, thresholds.min_labels,
+            LABELLED, found.labelled, min_labels,
             "the judge is uncalibrated: label more dialogues: rc1 label",
         ),
-        at_least("good dialogues, by people", found.good, shared.min_outcomes, few),
-        at_least("bad dialogues, by people", found.bad, shared.min_outcomes, few),
-        at_least("scored, share", found.coverage, shared.min_coverage, "score the dialogues that have no score"),
+        at_least("good dialogues, by people", found.good, MIN_OUTCOMES, few),
+        at_least("bad dialogues, by people", found.bad, MIN_OUTCOMES, few),
+        at_least("scored, share", found.coverage, MIN_COVERAGE, "score the dialogues that have no score"),
         at_least(
-            "kappa with people", kappa.value, thresholds.min_kappa,
+            "kappa with people", kappa.value, _MIN_KAPPA,
             "the judge's verdicts hardly agree with people's: fix its instructions, or set judge.verdict_at to a cut "
             "with as many good dialogues as people find",
             kappa.of(found.labelled, "dialogues"),
         ),
         at_most(
-            LIKENESS, found.figures[SAME].value, thresholds.max_likeness,
+            LIKENESS, found.figures[SAME].value, _MAX_LIKENESS,
             "people and a judge make different mistakes: these labels were copied from the judge, or given with its "
             "scores in view; have the sheet of rc1 label filled in",
         ),
         *judge_checks,
     ]  # fmt: skip
-    wanted = {KAPPA: thresholds.min_kappa}
+    wanted = {KAPPA: _MIN_KAPPA}
     shown = [info(f"{name}, interval", interval_in_words(one, wanted.get(name))) for name, one in found.figures.items()]
     state = "calibrated against people" if checks[0].passed else "uncalibrated"
     return GateResult(GATE, (*checks, info("the judge is", state), *shown))

@@ -17,7 +17,7 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.calibration.drift_checks import AskedAgain, judge_drift_gate
+from rc1_lib.calibration.drift_checks import MIN_COVERAGE, MIN_DIALOGUES, AskedAgain, judge_drift_gate
 from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
@@ -91,17 +91,16 @@ def record_baseline(run: Run) -> Body:
     """
     if check_baseline(run) is FileState.FRESH:
         return _read(run)
-    config, thresholds = run.config, run.config.gates.drift
-    rows = _chosen(rows_of(run, SHADOW), config.judge.baseline.n)
+    rows = _chosen(rows_of(run, SHADOW), run.config.judge.baseline.n)
     check_judge(run)
     with open_store(run) as store:
         judged = open_judge(run, store).score(rows["messages"].to_list())
-    judged.require(thresholds.min_coverage)
+    judged.require(MIN_COVERAGE)
     samples = _samples(judged, tuple(read_spec(run).dimensions))
-    if len(samples) < thresholds.min_dialogues:
+    if len(samples) < MIN_DIALOGUES:
         raise RC1Error(
             f"cannot record a baseline: {len(samples)} dialogues of the shadow set have scores, expected at least "
-            f"gates.drift.min_dialogues ({thresholds.min_dialogues}); raise shadow.n or judge.baseline.n"
+            f"{MIN_DIALOGUES}; raise shadow.n or judge.baseline.n"
         )
     body: Body = {
         "recorded": now(),
@@ -131,7 +130,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     """
     if check_baseline(run) is not FileState.FRESH:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; `rc1 preflight` records one")
-    body, thresholds = _read(run), run.config.gates.drift
+    body = _read(run)
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
     judged, lines = fresh_scores(run, dialogues, where or ASKED_STORE)
     again = _samples(judged, tuple(body["dimensions"]))
@@ -143,7 +142,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     moved = _moved([(np.array(then, np.float64), today) for then, today in both], body["dimensions"])
     versions = ", ".join(body["models"]), ", ".join(judged.models)
     asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
-    gate = judge_drift_gate(moved, asked, thresholds, str(body["recorded"]))
+    gate = judge_drift_gate(moved, asked, str(body["recorded"]))
     marks = real_checks(run, [*body["models"], *judged.models])
     return GateResult(gate.name, (*gate.checks, *marks))
 

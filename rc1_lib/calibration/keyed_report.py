@@ -43,7 +43,7 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
         "code": code_sha256("data"),
         "reward": config.reward.model_dump(mode="json"),
         "gate": gate.model_dump(mode="json"),
-        "shared": config.gates.shared.model_dump(mode="json"),
+        "resamples": config.gates.shared.resamples,
         **more,
     }
     return sha256_json(decisive)[:12]

@@ -17,8 +17,10 @@ from rc1_lib.calibration.judged_rows import (
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
 from rc1_lib.checks import at_least, at_most, info
-from rc1_lib.config.thresholds import AblationGate, SharedThresholds
+from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.gate_report import GateReport, write_report
+from rc1_lib.judge.results import MIN_COVERAGE
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import TAKES
 from rc1_lib.pool.takes import by_prompt
@@ -52,11 +54,11 @@ def overclar_ablation(
         with_outcome(run, by_prompt(measured_rows(run, takes)))
         if judged is None
         else with_reward(run, by_prompt(judged.rows), chosen),
-        confidence=gates.shared.confidence,
+        confidence=CONFIDENCE,
         resamples=gates.shared.resamples,
         seed=run.config.shadow.seed,
     )
-    gate = ablation_gate(ablated, judged.coverage if judged else None, gates.ablation, gates.shared)
+    gate = ablation_gate(ablated, judged.coverage if judged else None, gates.ablation)
     gate = replace(gate, checks=(*gate.checks, *(judge_checks(run, judged.models) if judged else ())))
     key = _key(run, chosen)
     body = {
@@ -91,12 +93,13 @@ ABLATION = Artifact(
 )  # fmt: skip
 """For the weights and the penalty in force; its name contains a hash of everything it is made from, including code."""
 
+_MIN_PROMPTS = 10
+"""Fewest prompts where nothing is missing and whose dialogues differ in whether they ask: the penalty can change no
+others, and of fewer one or two decide."""
 _DIFFER = "prompts whose dialogues differ in needless asking"
 
 
-def ablation_gate(
-    ablation: Ablation, coverage: float | None, thresholds: AblationGate, shared: SharedThresholds
-) -> GateResult:
+def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: AblationGate) -> GateResult:
     """Compare the dialogues chosen without the penalty with those chosen with it.
 
     The checks use the point values; next to each is its interval and whether the whole interval would pass.
@@ -105,7 +108,6 @@ def ablation_gate(
         ablation: from `rc1_lib.reward.ablation.ablate`.
         coverage: share of the dialogues that are scored; None if training does not reward a score.
         thresholds: `gates.ablation`.
-        shared: `gates.shared`.
     """
     overall, counts = ablation.overall, ablation.counts
     interval = {name: found.of(counts.prompts, "prompts") for name, found in ablation.intervals.items()}
@@ -129,9 +131,9 @@ def ablation_gate(
     }  # fmt: skip
     unscored = "score the dialogues that have no score, since they are never chosen"
     checks = [
-        *(() if coverage is None else (at_least("coverage", coverage, shared.min_coverage, unscored),)),
+        *(() if coverage is None else (at_least("coverage", coverage, MIN_COVERAGE, unscored),)),
         at_least(
-            _DIFFER, counts.differing, thresholds.min_prompts,
+            _DIFFER, counts.differing, _MIN_PROMPTS,
             "the penalty has too few rollouts to choose from: raise ablation.takes or shadow.n, and use a source whose "
             "dialogues can be played again",
         ),

@@ -14,7 +14,7 @@ import polars as pl
 
 from rc1_lib.attacks.library import ATTACKS, Attack
 from rc1_lib.attacks.play import played, read_attacks
-from rc1_lib.calibration.hacking_checks import reward_hacking_gate
+from rc1_lib.calibration.hacking_checks import MIN_MARGIN, reward_hacking_gate
 from rc1_lib.calibration.judged_rows import AsksJudge, judge_checks, judge_rows, measured_rows, scoring, with_reward
 from rc1_lib.calibration.keyed_report import kept_verdict, report_key, report_path
 from rc1_lib.calibration.weights_file import weights_in_force
@@ -22,6 +22,7 @@ from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW, TAKES
@@ -109,10 +110,10 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         RC1Error: when there are no weights or dialogues, a custom policy cannot be played, or the judge cannot be
             asked.
     """
-    thresholds = run.config.gates.reward_hacking
     attacks = library(run)
     chosen = (weights_in_force(run) if weights is None else dict(weights)) if run.config.pays_judged_score else {}
-    takes, prompts = rows_of(run, TAKES), first_of_each_task(rows_of(run, SHADOW), thresholds.prompts)
+    takes = rows_of(run, TAKES)
+    prompts = first_of_each_task(rows_of(run, SHADOW), run.config.gates.reward_hacking.prompts)
     rows = attacked_rows(run, attacks, prompts)
     scored = (judge(run, takes), judge(run, rows, store=ATTACK_STORE)) if chosen else None
     if scored:
@@ -127,8 +128,6 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     gate = reward_hacking_gate(
         paid,
         curve,
-        thresholds,
-        run.config.gates.shared,
         hedges(attacks),
         coverage=min(judged.coverage for judged in scored) if scored else None,
         alone=alone,
@@ -174,7 +173,7 @@ def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
     plots.undeserved(
         run.workspace.path(file),
         figures,
-        least=run.config.gates.reward_hacking.min_margin,
+        least=MIN_MARGIN,
         caption=f"n = at most {prompts} prompts that the scripted expert solved and a policy did not",
     )
     return file
@@ -216,13 +215,12 @@ def _paid(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.Dat
 
 
 def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, Attack]) -> dict[str, Earned]:
-    shared = run.config.gates.shared
     paid = frame.with_columns(reward=column, reference=f"reference_{column}")
     return {
         name: earned(
             paid.filter(pl.col("policy") == name),
-            resamples=shared.resamples,
-            confidence=shared.confidence,
+            resamples=run.config.gates.shared.resamples,
+            confidence=CONFIDENCE,
             seed=run.config.shadow.seed,
         )
         for name in attacks

@@ -5,27 +5,43 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate, SharedThresholds
+from rc1_lib.config.thresholds import CalibrationGate, ShadowRunGate
+from rc1_lib.judge.results import MIN_COVERAGE
 from rc1_lib.numbers.uncertainty import CheckInterval
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval, interval_in_words
 
+MIN_OUTCOMES = 10
+"""Fewest solved and unsolved dialogues, or good and bad ones by people; with fewer, a correlation with them is
+meaningless."""
+ENOUGH_AUC = 0.95
+"""Share of pairs of a success and a failure that the old score orders correctly, from which hardly any gain is
+possible, and none is required of a new score with as much at the lower end of its interval."""
+MAX_LOSS_PCT = 5.0
+"""By how many per cent the rank correlation with success may then be below the old score's."""
+_MIN_CORR_NEW = 0.15
+"""What the new reward's own correlation with success must exceed, since an improvement does not make a wrong order
+right. On 245 dialogues chance alone exceeds it in about one case in a hundred."""
+_MAX_LENGTH_CORR = 0.7
+"""Largest rank correlation of a reward with the answers' length among dialogues of the same outcome. At 0.7 length
+explains half of the variance of the ranks."""
+_REPEATS_AT = 0.95
+"""Correlation with another weighted criterion at which a criterion counts as its repetition."""
+_MAX_REPEATS = 0.5
+"""Largest share of the weighted criteria that vary, that may repeat another one; a judge that grades all seven by one
+impression has 0.86."""
 _JUDGE = "the report says why dialogues have no score: fix the judge and score them again"
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
 
 
-def baseline_gate(
-    compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds
-) -> GateResult:
+def baseline_gate(compared: Comparison, coverage: float) -> GateResult:
     """Check, before anything is calibrated, whether these dialogues allow a meaningful comparison."""
-    checks = (*usable(compared, coverage, thresholds, shared), constant_shown(compared.constant), *_shown(compared, {}))
+    checks = (*usable(compared, coverage), constant_shown(compared.constant), *_shown(compared, {}))
     return GateResult("shadow_baseline", checks)
 
 
-def shadow_run_gate(
-    compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds
-) -> GateResult:
+def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRunGate) -> GateResult:
     """Check the comparison of the baseline reward ("old score") with the calibrated reward ("new reward").
 
     A check passes on the point value; a line next to it says whether its interval clears the threshold too.
@@ -34,20 +50,19 @@ def shadow_run_gate(
         compared: the comparison.
         coverage: share of the dialogues that are scored.
         thresholds: `gates.shadow_run`.
-        shared: `gates.shared`.
     """
     value = {name: figure.value for name, figure in compared.figures.items()}
     interval = intervals_of(compared)
-    gain = gain_wanted(value["auc_old"], compared.figures["auc_new"], thresholds, shared)
+    gain = gain_wanted(value["auc_old"], compared.figures["auc_new"], thresholds)
     wanted = {
         "spearman": thresholds.min_spearman,
         "top10_overlap": thresholds.min_top10,
         "corr_improve_pct": gain,
     }
     checks = (
-        *usable(compared, coverage, thresholds, shared),
+        *usable(compared, coverage),
         none_stuck(compared.constant),
-        none_repeated(compared.repeats, thresholds),
+        none_repeated(compared.repeats),
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             _penalty_advice(compared, "spearman", thresholds.min_spearman)
@@ -58,19 +73,19 @@ def shadow_run_gate(
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
             _penalty_advice(compared, "top10_overlap", thresholds.min_top10)
-            or _top_advice(compared, thresholds, shared),
+            or _top_advice(compared, thresholds),
             interval["top10_overlap"],
         ),
         above(
-            "corr_to_success_new", value["corr_to_success_new"], thresholds.min_corr_new, _CALIBRATE,
+            "corr_to_success_new", value["corr_to_success_new"], _MIN_CORR_NEW, _CALIBRATE,
             interval["corr_to_success_new"],
         ),
         at_least(
-            "corr_improve_pct", value["corr_improve_pct"], gain, _gain_advice(compared, thresholds, shared),
+            "corr_improve_pct", value["corr_improve_pct"], gain, _gain_advice(compared, thresholds),
             interval["corr_improve_pct"],
         ),
-        room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds, shared),
-        _length_check("new reward", "length_corr_new", compared, thresholds),
+        room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds),
+        _length_check("new reward", "length_corr_new", compared),
         constant_shown(compared.constant),
         info("ties at the border of the top tenth", compared.top.in_words()),
         info("ties make the top tenth arbitrary", compared.top.arbitrary(thresholds.min_top10)),
@@ -81,9 +96,7 @@ def shadow_run_gate(
     return GateResult("shadow_run", checks)
 
 
-def gain_wanted(
-    old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate, shared: SharedThresholds
-) -> float:
+def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> float:
     """Return by how many per cent a rank correlation with success must exceed the old score's.
 
     A correlation with a binary outcome has a ceiling below 1, and a good judge's old score nearly reaches it: above
@@ -95,41 +108,38 @@ def gain_wanted(
         old: AUC of the old score.
         new: AUC of the new one. Its lower end counts; without an interval the gain is required.
         thresholds: the gate's thresholds.
-        shared: `gates.shared`.
     """
-    return -shared.max_loss_pct if _near_ceiling(old, new, shared) else thresholds.min_improve_pct
+    return -MAX_LOSS_PCT if _near_ceiling(old, new) else thresholds.min_improve_pct
 
 
-def _near_ceiling(old: float, new: Interval, shared: SharedThresholds) -> bool:
-    return old >= shared.enough_auc and new.low >= shared.enough_auc
+def _near_ceiling(old: float, new: Interval) -> bool:
+    return old >= ENOUGH_AUC and new.low >= ENOUGH_AUC
 
 
-def room_shown(
-    score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate, shared: SharedThresholds
-) -> Check:
+def room_shown(score: str, old: float, new: Interval, thresholds: ShadowRunGate | CalibrationGate) -> Check:
     """Report how well each score predicts success, and so what is required of the new one."""
     shown = f"{interval_in_words(new)}; old score {'undefined' if old != old else f'{old:.4g}'}"
     why = (
-        f"{shown}; both are at least {shared.enough_auc:g}: no gain is required, and a loss of up to "
-        f"{shared.max_loss_pct:g} % is accepted"
-        if _near_ceiling(old, new, shared)
+        f"{shown}; both are at least {ENOUGH_AUC:g}: no gain is required, and a loss of up to "
+        f"{MAX_LOSS_PCT:g} % is accepted"
+        if _near_ceiling(old, new)
         else f"{shown}: a gain of {thresholds.min_improve_pct:g} % is required"
     )
     return info(f"{score} puts solved above unsolved, share of pairs", why)
 
 
-def usable(compared: Comparison, coverage: float, thresholds: ShadowRunGate, shared: SharedThresholds) -> list[Check]:
+def usable(compared: Comparison, coverage: float) -> list[Check]:
     """Check that enough successes and failures are scored, by a judge that does not grade length."""
     few = "too few for a meaningful correlation with success; compare on more dialogues"
     return [
-        at_least("scored, share", coverage, shared.min_coverage, _JUDGE),
-        at_least("solved dialogues", compared.solved, shared.min_outcomes, few),
-        at_least("unsolved dialogues", compared.rows - compared.solved, shared.min_outcomes, few),
-        _length_check("old score", "length_corr_old", compared, thresholds),
+        at_least("scored, share", coverage, MIN_COVERAGE, _JUDGE),
+        at_least("solved dialogues", compared.solved, MIN_OUTCOMES, few),
+        at_least("unsolved dialogues", compared.rows - compared.solved, MIN_OUTCOMES, few),
+        _length_check("old score", "length_corr_old", compared),
     ]
 
 
-def _top_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedThresholds) -> str:
+def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
     """Return advice on whether the cause is the reward, or scores that hardly differ at the top."""
     if compared.top.arbitrary(thresholds.min_top10):
         return (
@@ -143,7 +153,7 @@ def _top_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedT
         )
     lead = compared.figures["top10_lead_kept"].value
     kept = f"by the old score, the new top tenth keeps {lead:.0%} of the old one's lead"
-    if _near_ceiling(compared.figures["auc_old"].value, compared.figures["auc_new"], shared):
+    if _near_ceiling(compared.figures["auc_old"].value, compared.figures["auc_new"]):
         return (
             f"the reward predicts success; what changed is which of the good dialogues rank best ({kept}): read "
             f"them in the report, and raise calibration.l2 to stay closer to the old weights"
@@ -177,11 +187,11 @@ def pairs_for(gain: float, old: float) -> str:
     return f"the old score orders {old:.3f} of the pairs correctly; a gain of {gain:g} % takes about {wanted:.3f}"
 
 
-def _gain_advice(compared: Comparison, thresholds: ShadowRunGate, shared: SharedThresholds) -> str:
+def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
     """Return why the reward predicts success no better than the old score: its penalty, or its criteria."""
     free, old = compared.without_price, compared.figures["auc_old"].value
-    enough = old >= shared.enough_auc and free["auc_new"] >= shared.enough_auc
-    wanted = -shared.max_loss_pct if enough else thresholds.min_improve_pct
+    enough = old >= ENOUGH_AUC and free["auc_new"] >= ENOUGH_AUC
+    wanted = -MAX_LOSS_PCT if enough else thresholds.min_improve_pct
     shown = compared.figures["auc_new"].value
     return _penalty_advice(compared, "corr_improve_pct", wanted) or (
         f"{pairs_for(wanted, old)}; the reward has {shown:.3f}, and {free['auc_new']:.3f} without the penalty on "
@@ -195,10 +205,10 @@ def intervals_of(compared: Comparison) -> dict[str, CheckInterval]:
     return {name: figure.of(compared.rows, "dialogues") for name, figure in compared.figures.items()}
 
 
-def _length_check(score: str, figure: str, compared: Comparison, thresholds: ShadowRunGate) -> Check:
+def _length_check(score: str, figure: str, compared: Comparison) -> Check:
     return at_most(
         f"{score} follows the answers' length, rank correlation", compared.figures[figure].value,
-        thresholds.max_length_corr,
+        _MAX_LENGTH_CORR,
         "longer answers score higher among dialogues of the same outcome: the judge grades length; fix its "
         "instructions, or use another model",
         intervals_of(compared)[figure],
@@ -220,16 +230,15 @@ def none_stuck(constant: Mapping[str, float]) -> Check:
     )  # fmt: skip
 
 
-def none_repeated(repeats: Mapping[str, float], thresholds: ShadowRunGate) -> Check:
+def none_repeated(repeats: Mapping[str, float]) -> Check:
     """Check that the weighted criteria measure different things, not one overall impression.
 
     Args:
         repeats: criterion that varies -> its highest correlation with an earlier one.
-        thresholds: `gates.shadow_run`.
     """
-    again = sum(value >= thresholds.repeats_at for value in repeats.values())
+    again = sum(value >= _REPEATS_AT for value in repeats.values())
     return at_most(
-        "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), thresholds.max_repeats,
+        "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), _MAX_REPEATS,
         "several criteria repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
         "its instructions so that each criterion is graded separately",
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
@@ -12,9 +13,9 @@ from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks,
 from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.checks import info
-from rc1_lib.config.thresholds import ShadowRunGate, SharedThresholds
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
@@ -29,7 +30,7 @@ _TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 OF_THE_FLOW = (BASELINE, CALIBRATED)
 """Tags reserved for the calibration."""
 _OF_THE_PRIOR = info("weights", "those of the old score: the calibration's prior; rc1 weight-calib fits others")
-_Gate = Callable[[Comparison, float, ShadowRunGate, SharedThresholds], GateResult]
+_Gate = Callable[[Comparison, float], GateResult]
 
 
 def report_path(tag: str) -> str:
@@ -70,7 +71,8 @@ def shadow_run(
     """
     chosen = read_weights(run, dimensions(run)) if weights is None else weights
     prior = (_OF_THE_PRIOR,) if chosen == run.config.reward.old_weights else ()
-    return _compare(run, tag, chosen, shadow_run_gate, judge, prior)
+    gate = partial(shadow_run_gate, thresholds=run.config.gates.shadow_run)
+    return _compare(run, tag, chosen, gate, judge, prior)
 
 
 def _compare(
@@ -81,18 +83,17 @@ def _compare(
     judge: AsksJudge,
     further: Sequence[Check] = (),
 ) -> GateReport:
-    path, shared = report_path(tag), run.config.gates.shared
+    path = report_path(tag)
     judged = judge(run, rows_of(run, SHADOW))
     frame = with_reward(run, judged.rows, weights).with_columns(group="source_id")
     compared = compare(
         frame,
         weighed=[name for name, weight in weights.items() if weight > 0],
-        corr_floor=shared.corr_floor,
-        confidence=shared.confidence,
-        resamples=shared.resamples,
+        confidence=CONFIDENCE,
+        resamples=run.config.gates.shared.resamples,
         seed=run.config.shadow.seed,
     )
-    gate = gate_of(compared, judged.coverage, run.config.gates.shadow_run, shared)
+    gate = gate_of(compared, judged.coverage)
     gate = replace(gate, checks=(*further, *gate.checks, *judge_checks(run, judged.models)))
     terms = _write_terms(run, tag, frame)
     body = {

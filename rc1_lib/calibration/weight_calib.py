@@ -10,19 +10,29 @@ import numpy as np
 import polars as pl
 
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring
-from rc1_lib.calibration.shadow_checks import constant_shown, gain_wanted, none_stuck, pairs_for, room_shown
+from rc1_lib.calibration.shadow_checks import (
+    MIN_OUTCOMES,
+    constant_shown,
+    gain_wanted,
+    none_stuck,
+    pairs_for,
+    room_shown,
+)
 from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.config.thresholds import CalibrationGate, SharedThresholds, WeightsGate
+from rc1_lib.config.thresholds import CalibrationGate, WeightsGate
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.judge.prompt import judge_identity
+from rc1_lib.judge.results import MIN_COVERAGE
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.provenance.derived import fingerprint
 from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.reward.intervals import interval_in_words
+from rc1_lib.reward.terms import SUM_TOLERANCE
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 
@@ -53,7 +63,6 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
         (solved, scored.height - solved),
         config.gates.calibration,
         config.gates.weights,
-        config.gates.shared,
     )
     gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models)))
     passed = not gate.failures
@@ -100,8 +109,7 @@ def _fit(run: Run, frame: pl.DataFrame) -> Calibration:
         boot=config.calibration.boot,
         seed=config.calibration.seed,
         row_weights=frame["weight"].to_numpy(),
-        corr_floor=config.gates.shared.corr_floor,
-        confidence=config.gates.shared.confidence,
+        confidence=CONFIDENCE,
         progress=lambda done, total: report_progress(STAGE, done, total),
     )
 
@@ -138,7 +146,6 @@ def calibration_gate(
     outcomes: tuple[int, int] | None,
     thresholds: CalibrationGate,
     weights: WeightsGate,
-    shared: SharedThresholds,
 ) -> GateResult:
     """Check a calibration on its held-out folds.
 
@@ -148,30 +155,27 @@ def calibration_gate(
         outcomes: solved and unsolved dialogues among the scored; None if the target is not success.
         thresholds: `gates.calibration`.
         weights: `gates.weights`, which the candidate must satisfy.
-        shared: `gates.shared`.
     """
     few = "too few for a meaningful correlation with success; calibrate on more dialogues"
     checks = [
-        at_least("scored, share", coverage, shared.min_coverage, "fix the judge and score them again"),
+        at_least("scored, share", coverage, MIN_COVERAGE, "fix the judge and score them again"),
     ]
     if outcomes is not None:
         checks += [
-            at_least("solved dialogues", outcomes[0], shared.min_outcomes, few),
-            at_least("unsolved dialogues", outcomes[1], shared.min_outcomes, few),
-            room_shown(
-                "score by the calibrated weights", found.median_auc["old"], found.intervals["auc"], thresholds, shared
-            ),
+            at_least("solved dialogues", outcomes[0], MIN_OUTCOMES, few),
+            at_least("unsolved dialogues", outcomes[1], MIN_OUTCOMES, few),
+            room_shown("score by the calibrated weights", found.median_auc["old"], found.intervals["auc"], thresholds),
         ]
     total = sum(found.weights.values())
     constant = {name: score for name, score in found.constant.items() if found.weights[name] > 0}
-    gain = gain_wanted(found.median_auc["old"], found.intervals["auc"], thresholds, shared)
+    gain = gain_wanted(found.median_auc["old"], found.intervals["auc"], thresholds)
     checks += [
         none_stuck(constant),
         # It is not enough to be better than old weights that rank failures first.
         above(
             "rank correlation of the calibrated weights",
             found.median_spearman["calibrated"],
-            thresholds.min_corr,
+            0.0,
             _FOLDS
             if math.isnan(found.median_spearman["calibrated"])
             else "they rank failures first: check that the judge's scores mean what its instructions say",
@@ -188,7 +192,7 @@ def calibration_gate(
         ),
         at_least("smallest weight", min(found.weights.values()), 0.0, "report a bug: the solution breaks its bounds"),
         at_most("largest weight", max(found.weights.values()), weights.max_weight, "no single criterion may dominate"),
-        equal("sum is 1", abs(total - 1.0) <= weights.sum_tolerance, True, "report a bug: the weights do not sum to 1"),
+        equal("sum is 1", abs(total - 1.0) <= SUM_TOLERANCE, True, "report a bug: the weights do not sum to 1"),
         at_most(
             "optimality residual",
             float(np.maximum(found.kkt_residual, found.refits_kkt_residual)),  # unlike max, never hides a NaN

@@ -36,9 +36,7 @@ def _settings(run: Run) -> dict[str, Any]:
         "reward": config.reward.model_dump(mode="json"),
         "calibration": config.calibration.model_dump(mode="json"),
         "overclar": config.overclar.model_dump(mode="json"),
-        "gates": config.gates.model_dump(
-            mode="json", include={"shared", "calibration", "weights"}, exclude={"shared": {"resamples"}}
-        ),
+        "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
     }
 
 

@@ -107,19 +107,12 @@ def failpack(session: Session) -> int:
 def serve(
     session: Session,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the server, open to this machine only.")] = 4200,
-    server: Annotated[
-        str, typer.Option(help="Join a running Prefect server with this API address.", metavar="ADDRESS")
-    ] = "",
     password: Annotated[
         bool,
         typer.Option("--password", help="Print the password of the server that serves the workspace now, and end."),
     ] = False,
 ) -> int:
-    """Serve RC1's flows from a Prefect server with a web page, until interrupted.
-
-    It starts a server, or joins a running one (--server). For every run that does not pass it calls the webhook whose
-    address is in RC1_WEBHOOK_SECRET_URL or in the block rc1-webhook.
-    """
+    """Serve RC1's flows from a Prefect server with a web page, until interrupted."""
     quieten(hub=True)
     from deployments.serve import password_of
     from deployments.serve import serve as serve_until_interrupted
@@ -127,9 +120,8 @@ def serve(
     if password:
         print(password_of(session.workspace.root), file=unlogged(session.stdout))
         return 0
-    code = serve_until_interrupted(session.workspace.root, port, server)
-    flags = ("--server", server) if server else ("--port", str(port))
-    following = then(session, "serve", *flags, when="to serve again")
+    code = serve_until_interrupted(session.workspace.root, port)
+    following = then(session, "serve", "--port", str(port), when="to serve again")
     ending = Ending("fault" if code else "done", f"{session.workspace.root} is no longer served", following=following)
     return end(session, ending, None, code)
 

@@ -21,6 +21,9 @@ from rc1_lib.config.training import Training
 from rc1_lib.config.values import BucketShares, Positive, Section, Seed, Share, TaskName, WrittenPath, sums_to_one
 from rc1_lib.records import Task
 
+LEAST_TRIED = 20
+"""Fewest prompts, of every task and bucket, from which gate `learnability` concludes anything; one is a twentieth."""
+
 
 def _in_the_mix(shares: dict[Task, float]) -> dict[Task, float]:
     return {task: share for task, share in shares.items() if share}
@@ -237,11 +240,11 @@ class RunConfig(Section):
 
     def _check_look(self) -> None:
         """Require enough prompts for a verdict; otherwise the error would come only after the warm start."""
-        tried, wanted = self.training.learnability.at_start, self.gates.learnability.min_prompts
-        if 0 < tried < wanted:
+        tried = self.training.learnability.at_start
+        if 0 < tried < LEAST_TRIED:
             raise ValueError(
-                f"training.learnability.at_start is {tried}, expected 0 or at least gates.learnability.min_prompts "
-                f"({wanted}), since fewer prompts have no verdict; raise it"
+                f"training.learnability.at_start is {tried}, expected 0 or at least {LEAST_TRIED}, since fewer prompts "
+                f"have no verdict; raise it"
             )
 
     def _check_early_stop(self) -> None:

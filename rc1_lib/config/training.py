@@ -103,7 +103,7 @@ class LearnabilitySettings(Section):
 
     at_start: Annotated[int, Field(ge=0, strict=True)]
     """Prompts that a new training tries first, with eight rollouts each; it does not start if nothing can be learned
-    (`gates.learnability`). 0: it starts without this check."""
+    (gate `learnability`). 0: it starts without this check."""
 
 
 class ControlSettings(Section):

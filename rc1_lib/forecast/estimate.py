@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
-CONFIDENCE = 0.95
-"""Confidence level of the intervals."""
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rc1_lib.checks import at_least, at_most, info
-from rc1_lib.config.thresholds import LearnabilityGate
+from rc1_lib.config.run_config import LEAST_TRIED
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
-from rc1_lib.forecast.estimate import CONFIDENCE, Estimate, share_of
+from rc1_lib.forecast.estimate import Estimate, share_of
 from rc1_lib.forecast.takes import Takes, groups_of, learnable, smallest_effect_pp
 from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.numbers.sums import apportion
-from rc1_lib.numbers.uncertainty import CheckInterval
+from rc1_lib.numbers.uncertainty import CONFIDENCE, CheckInterval
 from rc1_lib.records import Check, GateResult, MeasuredRow
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.task_specs import task_spec
@@ -46,6 +46,21 @@ _FIRST = 8
 _ROOM = 8
 """If turns are cut, the first prompts are played again with this multiple of `rollout_len`."""
 
+MAX_FLAT = 0.9
+"""Largest share of prompts whose rollouts all get the same reward: a comparison learns from the others only. At as many
+a training ends (`training.collapse`)."""
+MAX_ALIKE = 0.95
+"""Largest share of prompts that all rollouts solve, or none does: one in twenty still shows how success differs."""
+MIN_PASS_N = 0.05
+"""Smallest share of prompts that at least one rollout solves; with fewer, success is hardly ever sampled."""
+MAX_CUT = 0.2
+"""Largest share of turns that a limit on tokens cuts: a turn that was cut is never right."""
+MAX_MALFORMED = 0.5
+"""Largest share of episodes with a malformed turn, as in `training.collapse`."""
+_MAX_EFFECT_PP = 10.0
+"""What the smallest effect that the held-out prompts can show may be, in points of success: twice what `ppo_eval`
+requires."""
+
 _FEW = "prompts tried"
 _FLAT = "share without a difference between takes"
 _ALIKE = "share that all takes solve, or none"
@@ -54,17 +69,6 @@ _SOLVED = "solved by one take of all"
 _CUT = "turns cut, share"
 _LENGTH = f"tokens of {LEVEL:.0%} of the turns that end"
 _MALFORMED = "episodes with a malformed turn, share"
-_KEYS = {
-    _FEW: "gates.learnability.min_prompts",
-    _FLAT: "gates.learnability.max_flat",
-    _ALIKE: "gates.learnability.max_alike",
-    _EVERY: "gates.learnability.max_alike",
-    _SOLVED: "gates.learnability.min_pass_n",
-    _CUT: "gates.learnability.max_cut",
-    _LENGTH: "rollout_len",
-    _MALFORMED: "gates.learnability.max_malformed",
-}
-"""Check -> the key of its threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def run_learnability(prepared: Prepared) -> GateReport:
     trial = try_out(prepared, PROMPTS, TAKES)
     takes = takes_of(prepared, trial, ask_judge=trial.whole)
     effects = detectable(prepared, takes)
-    gate = learnability_gate(takes, trial, effects, run.config.gates.learnability)
+    gate = learnability_gate(takes, trial, effects)
     body = _body(prepared, takes, trial) | {
         "smallest_effect_pp": {name: None if math.isinf(found) else found for name, found in effects.items()},
     }
@@ -119,7 +123,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     Raises:
         RC1Error: when the gate fails; names each value, its threshold and key, and what to do.
     """
-    run, thresholds = prepared.run, prepared.run.config.gates.learnability
+    run = prepared.run
     prompts = run.config.training.learnability.at_start
     if not run.config.training.plays or any(has_begun(prepared, seed) for seed in seeds):
         return ""
@@ -130,9 +134,9 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     began = time.monotonic()
     trial = try_out(prepared, prompts, TAKES)
     takes = takes_of(prepared, trial, ask_judge=False)
-    if trial.whole and prepared.judge is not None and learnable(takes).flat.value > thresholds.max_flat:
+    if trial.whole and prepared.judge is not None and learnable(takes).flat.value > MAX_FLAT:
         takes = takes_of(prepared, trial, ask_judge=True)  # the judge may tell apart what verification scores the same
-    gate = start_gate(takes, trial, thresholds)
+    gate = start_gate(takes, trial)
     body = _body(prepared, takes, trial) | {"facts": _facts_sha256(prepared)}
     found = write_report(run, START_REPORT, gate, body, {}, recorded_as=GATE)
     seconds = time.monotonic() - began
@@ -167,7 +171,7 @@ def _facts_sha256(prepared: Prepared) -> str:
 
 
 def _sentences(failures: Sequence[Check]) -> list[str]:
-    """Describe each failed check with its threshold, key and remedy; equal rewards are omitted if their cause is named.
+    """Describe each failed check with its threshold and remedy; equal rewards are omitted if their cause is named.
 
     The causes are that every rollout solves a prompt, or none does.
     """
@@ -175,8 +179,8 @@ def _sentences(failures: Sequence[Check]) -> list[str]:
     if labelled.keys() & {_EVERY, _SOLVED}:
         labelled = {label: check for label, check in labelled.items() if label not in (_ALIKE, _FLAT)}
     return [
-        f"{label}: {check.value:.3g}, expected {'at least' if check.op == '>=' else 'at most'} {check.threshold:g} "
-        f"({_KEYS[label]}): {check.advice}"
+        f"{label}: {check.value:.3g}, expected {'at least' if check.op == '>=' else 'at most'} {check.threshold:g}"
+        f"{' (rollout_len)' if label == _LENGTH else ''}: {check.advice}"
         for label, check in labelled.items()
     ]
 
@@ -210,7 +214,7 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
     rest = [row for row in rows if row not in first]
     with player_of(prepared, config.seeds[0]) as player:
         played = _play(prepared, player, first, times)
-        whole = not _is_hopeless(turns_of(played, prepared.form, thoughts_apart=apart), config.gates.learnability)
+        whole = not _is_hopeless(turns_of(played, prepared.form, thoughts_apart=apart))
         if whole and rest:
             played += _play(prepared, player, rest, times)
     turns = turns_of(played, prepared.form, thoughts_apart=apart)
@@ -222,10 +226,10 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
     return Trial([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len, thoughts)
 
 
-def _is_hopeless(turns: Turns, thresholds: LearnabilityGate) -> bool:
+def _is_hopeless(turns: Turns) -> bool:
     """Return whether the low end of an interval exceeds its threshold, so that more prompts would hardly help."""
     cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
-    return cut.low > thresholds.max_cut or malformed.low > thresholds.max_malformed
+    return cut.low > MAX_CUT or malformed.low > MAX_MALFORMED
 
 
 def _with_room(prepared: Prepared) -> Prepared:
@@ -299,29 +303,27 @@ def detectable(prepared: Prepared, takes: Sequence[Takes]) -> dict[str, float]:
         name: smallest_effect_pp(
             [prompt for prompt, belongs in zip(takes, played, strict=True) if belongs],
             sum(held_out),
-            confidence=prepared.run.config.gates.shared.confidence,
+            confidence=CONFIDENCE,
         )
         for name, (played, held_out) in kinds.items()
     }
 
 
-def learnability_gate(
-    takes: Sequence[Takes], trial: Trial, effects: dict[str, float], thresholds: LearnabilityGate
-) -> GateResult:
+def learnability_gate(takes: Sequence[Takes], trial: Trial, effects: dict[str, float]) -> GateResult:
     """Check whether there is a reward signal, overall and per task and bucket, and whether an effect could be detected.
 
     The point value of a share decides, as in every gate; its interval is reported next to it.
     """
     if not trial.whole:
-        return GateResult(GATE, tuple(_turn_checks(trial, thresholds)))
+        return GateResult(GATE, tuple(_turn_checks(trial)))
     checks: list[Check] = []
     for name, group in groups_of(takes).items():
         if " " not in name:  # a task's rows in one bucket are too few to decide, so they are only reported
-            checks += _group_checks(name, group, thresholds)
-    checks += _turn_checks(trial, thresholds)
+            checks += _group_checks(name, group)
+    checks += _turn_checks(trial)
     checks += [
         at_most(
-            f"smallest effect that can be shown, {name}, pp", effect, thresholds.max_effect_pp,
+            f"smallest effect that can be shown, {name}, pp", effect, _MAX_EFFECT_PP,
             "a smaller effect would not be detected: raise training.held_out.prompts or share, or pool.n",
         )
         for name, effect in effects.items()
@@ -329,39 +331,39 @@ def learnability_gate(
     return GateResult(GATE, tuple(checks))
 
 
-def start_gate(takes: Sequence[Takes], trial: Trial, thresholds: LearnabilityGate) -> GateResult:
+def start_gate(takes: Sequence[Takes], trial: Trial) -> GateResult:
     """Check on all prompts together what would make a training useless; groups would be too small."""
-    of_takes = _group_checks("all", takes, thresholds) if trial.whole else []
-    return GateResult(GATE, (*of_takes, *_turn_checks(trial, thresholds)))
+    of_takes = _group_checks("all", takes) if trial.whole else []
+    return GateResult(GATE, (*of_takes, *_turn_checks(trial)))
 
 
-def _group_checks(name: str, group: Sequence[Takes], thresholds: LearnabilityGate) -> list[Check]:
+def _group_checks(name: str, group: Sequence[Takes]) -> list[Check]:
     found = learnable(group)
     return [
         at_least(
-            f"{name}: {_FEW}", found.prompts, thresholds.min_prompts,
+            f"{name}: {_FEW}", found.prompts, LEAST_TRIED,
             "too few for a verdict: give the pool more rows that fit (before a training: raise "
             "training.learnability.at_start)",
         ),
         at_most(
-            f"{name}: {_FLAT}", found.flat.value, thresholds.max_flat,
+            f"{name}: {_FLAT}", found.flat.value, MAX_FLAT,
             "comparing rollouts gives no signal here: raise training.rollout.temperature or the rollouts per "
             "prompt (group_size), or check whether the policy does the same on every prompt",
             _interval(found.flat, found.prompts),
         ),
         at_most(
-            f"{name}: {_ALIKE}", found.alike.value, thresholds.max_alike,
+            f"{name}: {_ALIKE}", found.alike.value, MAX_ALIKE,
             "success does not differ between rollouts, so only the penalties can be learned: use other rows "
             "(priority_sampling), or raise training.rollout.temperature or the rollouts per prompt",
             _interval(found.alike, found.prompts),
         ),
         at_most(
-            f"{name}: {_EVERY}", found.every.value, thresholds.max_alike,
+            f"{name}: {_EVERY}", found.every.value, MAX_ALIKE,
             "nothing is left to learn: use harder rows (priority_sampling.by_difficulty) or other questions",
             _interval(found.every, found.prompts),
         ),
         at_least(
-            f"{name}: {_SOLVED}", found.pass_n.value, thresholds.min_pass_n,
+            f"{name}: {_SOLVED}", found.pass_n.value, MIN_PASS_N,
             "success is out of reach: warm up longer (training.warm_start.steps), use a stronger base or easier "
             "rows (priority_sampling.by_difficulty)",
             _interval(found.pass_n, found.prompts),
@@ -370,17 +372,17 @@ def _group_checks(name: str, group: Sequence[Takes], thresholds: LearnabilityGat
     ]  # fmt: skip
 
 
-def _turn_checks(trial: Trial, thresholds: LearnabilityGate) -> list[Check]:
+def _turn_checks(trial: Trial) -> list[Check]:
     turns, longer = trial.turns, trial.longer or trial.turns
     cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
     checks = [
         at_most(
-            _CUT, cut.value, thresholds.max_cut,
+            _CUT, cut.value, MAX_CUT,
             why_cut(turns, longer, trial.allowed, trial.thoughts),
             _interval(cut, len(turns.was_cut), "turns"),
         ),
         at_most(
-            _MALFORMED, malformed.value, thresholds.max_malformed,
+            _MALFORMED, malformed.value, MAX_MALFORMED,
             "warm up longer (training.warm_start.steps), describe the tools (training.describe_tools), or use a base "
             "that follows the format",
             _interval(malformed, len(turns.malformed), "episodes"),

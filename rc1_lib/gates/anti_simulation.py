@@ -25,6 +25,12 @@ from rc1_lib.judge.judge import existing_store
 from rc1_lib.records import Check, GateResult
 
 _NAME = "anti_simulation"
+_MIN_LATENCY_SPREAD = 0.01
+"""Smallest ratio of standard deviation to mean of the live latencies: no network keeps them within a per cent."""
+MAX_IDENTICAL = 0.5
+"""Largest share of dialogues whose K replies at a temperature above 0 are identical: a judge may often be sure."""
+_MAX_AGE_HOURS = 24
+"""Age of a live scoring from which it is no evidence any more: as long as a ticket holds."""
 _MS = 1e-3
 _LIVE = pl.col("outcome") == AttemptOutcome.OK
 _READ, _WROTE = pl.col("tokens_in").fill_null(0) > 0, pl.col("tokens_out").fill_null(0) > 0
@@ -119,7 +125,7 @@ def anti_simulation_gate(
     # the log's lock would look like time going back. Only recent scorings count, so that a clock that was once ahead
     # is forgotten together with the scorings of that time.
     recent = recent.with_columns(latest=live_start.cum_max().forward_fill().shift(1))
-    begins = now - 3600.0 * thresholds.max_age_hours
+    begins = now - 3600.0 * _MAX_AGE_HOURS
     longest = pl.col("latency_ms").filter(_LIVE & pl.col("latency_ms").is_finite()).max().fill_null(0.0)
     recent = recent.with_columns(
         goes_back=(pl.col("started") + _MS * (pl.col("latency_ms") + longest) < pl.col("latest")).fill_null(False),
@@ -128,7 +134,7 @@ def anti_simulation_gate(
     fresh = recent.filter(~(pl.col("started") < begins).fill_null(False))
     checks = [
         above(
-            f"scorings of the last {thresholds.max_age_hours:g} hours",
+            f"scorings of the last {_MAX_AGE_HOURS} hours",
             fresh.height,
             0,
             _no_recent_advice(recent, fresh),
@@ -140,8 +146,8 @@ def anti_simulation_gate(
         checks += [
             *_faults(fresh, _FAKED),
             *_sources(fresh, round_name, thresholds),
-            *_latencies(fresh.filter(_LIVE), thresholds),
-            *_replies(fresh.filter(_LIVE), samples, thresholds),
+            *_latencies(fresh.filter(_LIVE)),
+            *_replies(fresh.filter(_LIVE), samples),
         ]
     failed = {check.name for check in checks if not check.passed}
     rows = [
@@ -198,7 +204,7 @@ def _sources(fresh: pl.DataFrame, round_name: Round, thresholds: AntiSimulationG
     ]  # fmt: skip
 
 
-def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check]:
+def _latencies(live: pl.DataFrame) -> list[Check]:
     """Check the spread of all live latencies, and of their middle half, which a few outliers cannot widen."""
     latency = pl.col("latency_ms")
     middle = latency.quantile(0.75, "linear") - latency.quantile(0.25, "linear")
@@ -208,19 +214,18 @@ def _latencies(live: pl.DataFrame, thresholds: AntiSimulationGate) -> list[Check
         if live.height >= 2
         else f"{live.height} live scorings show no spread: score more dialogues that are not in the cache"
     )
-    least = thresholds.min_latency_spread
     return [
-        at_least("latency, sd / mean", number(whole), least, advice),
-        at_least("latency, middle half / median", number(half), least, advice),
+        at_least("latency, sd / mean", number(whole), _MIN_LATENCY_SPREAD, advice),
+        at_least("latency, middle half / median", number(half), _MIN_LATENCY_SPREAD, advice),
     ]
 
 
-def _replies(live: pl.DataFrame, samples: int, thresholds: AntiSimulationGate) -> list[Check]:
+def _replies(live: pl.DataFrame, samples: int) -> list[Check]:
     """Check that random samples of one dialogue differ, and that each dialogue gets its own replies."""
     shared = live.select((pl.col("dialogue").n_unique().over("reply_sha256") > 1).mean()).item()
     across = at_most(
         "replies that another dialogue got too, share", number(shared) if live.height else 0.0,
-        thresholds.max_identical,
+        MAX_IDENTICAL,
         "the judge replies the same about different dialogues: it does not read them",
     )  # fmt: skip
     name = "dialogues with identical replies, share"
@@ -240,7 +245,7 @@ def _replies(live: pl.DataFrame, samples: int, thresholds: AntiSimulationGate) -
         else "no dialogue has two live replies to compare: score dialogues that are not in the cache, all samples"
     )
     identical = number(repeated.select((pl.col("different") == 1).mean()).item())
-    return [at_most(name, identical, thresholds.max_identical, advice), across]
+    return [at_most(name, identical, MAX_IDENTICAL, advice), across]
 
 
 def _figures(log: pl.DataFrame, recent: pl.DataFrame, fresh: pl.DataFrame) -> list[Check]:

@@ -36,6 +36,7 @@ _CHANGED = round(100 * (1 - SIMILARITY) / ((1 + SIMILARITY) * SHINGLE), 1)
 """Per cent of evenly spread words whose change leaves two long texts as similar as the threshold. A changed word takes
 `SHINGLE` of its text's shingles away, and adds as many to the union."""
 PERMUTATIONS = 128
+"""Minima that find candidates, each of which is then compared exactly."""
 _BANDS = 32
 """Bands of four minima: half of the rows of similarity 0.38 agree in one, and practically all of those of 0.8."""
 _SEED = 42

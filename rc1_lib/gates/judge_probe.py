@@ -10,6 +10,7 @@ import polars as pl
 from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import ProbeGate
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.anti_simulation import MAX_IDENTICAL
 from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
 from rc1_lib.judge.judge import fresh_scores
@@ -142,11 +143,11 @@ def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
         samples=judge.samples,
         thresholds=thresholds,
     )
-    shown = (*result.checks, *_said_alike(lines, run.config.gates.anti_simulation.max_identical))
+    shown = (*result.checks, *_said_alike(lines))
     return replace(result, checks=shown)
 
 
-def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
+def _said_alike(lines: pl.DataFrame) -> list[Check]:
     """Check that the probe's own replies differ; a few equal ones might go unnoticed in the whole log."""
     live = lines.filter(pl.col("outcome") == AttemptOutcome.OK)
     if not live.height or not (live["temperature"] > 0).all() or not live["provider"].is_in(sorted(LIVE)).all():
@@ -158,8 +159,8 @@ def _said_alike(lines: pl.DataFrame, most: float) -> list[Check]:
     other = shared.filter(pl.col("dialogues") > 1)["uses"].sum() / live.height
     advice = "the judge does not read the dialogues, or one reply was used for all: find out what answers"
     return [
-        at_most("dialogues with identical replies, share", same, most, advice),
-        at_most("replies that another dialogue got too, share", float(other), most, advice),
+        at_most("dialogues with identical replies, share", same, MAX_IDENTICAL, advice),
+        at_most("replies that another dialogue got too, share", float(other), MAX_IDENTICAL, advice),
     ]
 
 

@@ -7,29 +7,30 @@ import math
 import polars as pl
 
 from rc1_lib.checks import at_least, at_most, info, number, offenders
-from rc1_lib.config.thresholds import SharedThresholds, StabilityGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
 from rc1_lib.judge.judge import existing_store, open_judge
 from rc1_lib.judge.noise import OVERALL, Noise, long_scores, pooled
 from rc1_lib.judge.providers import model_asked
-from rc1_lib.judge.results import medians_and_variances
+from rc1_lib.judge.results import MIN_COVERAGE, medians_and_variances
 from rc1_lib.judge.store import Store
-from rc1_lib.numbers.uncertainty import CheckInterval
+from rc1_lib.numbers.uncertainty import CONFIDENCE, CheckInterval
 from rc1_lib.records import Check, GateResult
 from rc1_lib.run import Run
 
 _NAME = "judge_stability"
+_LAST = 100
+"""Dialogues that are read: as many as scorings by `anti_simulation`."""
+_MAX_UNSTABLE = 0.1
+"""Largest share of unstable dialogues: a few are always at a border of the instructions."""
 _SCORED = pl.col("outcome").is_in(SCORINGS) & pl.col("scores").is_not_null()
 _JUDGE = ("provider", "spec", "model_asked")
 _NOT_ASKED = "not asked"
 _NOTHING_TWICE = "no dialogue has two scores, so the noise is unknown: see the coverage"
 
 
-def stability_gate(
-    log: pl.DataFrame, *, samples: int, thresholds: StabilityGate, shared: SharedThresholds
-) -> GateResult:
+def stability_gate(log: pl.DataFrame, *, samples: int, max_variance: float, last: int = _LAST) -> GateResult:
     """Check the latest dialogues that the current judge was asked about.
 
     The current judge is that of the newest line: its provider, instructions and requested model. For each dialogue the
@@ -40,11 +41,11 @@ def stability_gate(
     Args:
         log: the usage log, columns of `LOG_SCHEMA`.
         samples: K, the scores wanted for each dialogue.
-        thresholds: `gates.stability`.
-        shared: `gates.shared`.
+        max_variance: `gates.stability.max_variance`.
+        last: how many dialogues are read.
     """
     in_use = log.sort("seq").join(log.sort("seq").tail(1).select(_JUDGE), on=_JUDGE, how="semi", nulls_equal=True)
-    lines = _newest_run_lines(in_use, thresholds.last).filter(pl.col("sample").is_between(0, samples - 1))
+    lines = _newest_run_lines(in_use, last).filter(pl.col("sample").is_between(0, samples - 1))
     scored = lines.filter(_SCORED).unique(["dialogue", "sample"], keep="last", maintain_order=True)
     # A run that requests single samples again (`scorecache replay-bad`) says nothing about whole dialogues.
     whole = lines.filter(pl.col("sample").n_unique().over("run_id", "dialogue") == samples)
@@ -52,7 +53,7 @@ def stability_gate(
     held = _held(lines.filter(newest), samples)
     scores = long_scores(scored)
     spread = medians_and_variances(scores)
-    checks = [_coverage(held, shared), _models(scored.filter(newest), thresholds)]
+    checks = [_coverage(held), _models(scored.filter(newest))]
     unscored = held.filter(pl.col("scored") < samples).select(id="dialogue", scored="scored", outcome="reason")
     rows = offenders(unscored, "unscored")
     figures = [
@@ -66,10 +67,10 @@ def stability_gate(
             error="cannot be evaluated: one sample per dialogue does not show how far the judge's scores vary; "
             "set judge.samples to 2 or more",
         )  # fmt: skip
-    noises = pooled(scores, shared.confidence)
-    unstable = spread.filter(pl.col("variance") > thresholds.max_variance)
-    checks += [_variance(noises, thresholds, shared), _unstable(spread, unstable, thresholds), *figures]
-    checks += _intervals(noises, shared.confidence)
+    noises = pooled(scores, CONFIDENCE)
+    unstable = spread.filter(pl.col("variance") > max_variance)
+    checks += [_variance(noises, max_variance), _unstable(spread, unstable), *figures]
+    checks += _intervals(noises)
     rows += offenders(unstable.select("dimension", "median", "variance", id="dialogue"), "unstable")
     return GateResult(_NAME, tuple(checks), offenders=rows)
 
@@ -113,26 +114,26 @@ def _held(lines: pl.DataFrame, samples: int) -> pl.DataFrame:
     )
 
 
-def _coverage(held: pl.DataFrame, shared: SharedThresholds) -> Check:
+def _coverage(held: pl.DataFrame) -> Check:
     counts = held["reason"].drop_nulls().value_counts(sort=True).sort("count", "reason", descending=[True, False])
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.iter_rows())
     advice = f"dialogues with missing samples, by reason: {reasons}; remove the cause, then score them again"
     if not held.height:
         advice = "the usage log has no dialogues: the judge was never asked"
     share = number(held["reason"].is_null().mean())
-    return at_least("coverage", share, shared.min_coverage, advice if reasons or not held.height else "")
+    return at_least("coverage", share, MIN_COVERAGE, advice if reasons or not held.height else "")
 
 
-def _models(scored: pl.DataFrame, thresholds: StabilityGate) -> Check:
+def _models(scored: pl.DataFrame) -> Check:
     models = [model or "(unnamed)" for model in scored["model"].unique().sort()]
     return at_most(
-        "model versions", len(models), thresholds.max_models,
+        "model versions", len(models), 1,
         f"answers came from {', '.join(models)}; scores of different models are not on one scale: "
         "name a fixed version in judge.model and score again",
     )  # fmt: skip
 
 
-def _variance(noises: list[Noise], thresholds: StabilityGate, shared: SharedThresholds) -> Check:
+def _variance(noises: list[Noise], max_variance: float) -> Check:
     """Check the pooled variance of the noisiest criterion; NaN, which cannot be ranked, counts as noisiest."""
     by_dimension = [noise for noise in noises if noise.dimension != OVERALL]
     worst = max(
@@ -148,28 +149,28 @@ def _variance(noises: list[Noise], thresholds: StabilityGate, shared: SharedThre
     interval = None
     if worst is not None:
         ends = (worst.low**2, worst.high**2)
-        interval = CheckInterval(*ends, shared.confidence, worst.dialogues, "dialogues")
-    return at_most("largest pooled variance", value, thresholds.max_variance, advice, interval)
+        interval = CheckInterval(*ends, CONFIDENCE, worst.dialogues, "dialogues")
+    return at_most("largest pooled variance", value, max_variance, advice, interval)
 
 
-def _unstable(spread: pl.DataFrame, unstable: pl.DataFrame, thresholds: StabilityGate) -> Check:
+def _unstable(spread: pl.DataFrame, unstable: pl.DataFrame) -> Check:
     measured = spread.filter(pl.col("samples") >= 2)["dialogue"].n_unique()
     share = unstable["dialogue"].n_unique() / measured if measured else math.nan
     return at_most(
-        "unstable dialogues, share", share, thresholds.max_unstable,
+        "unstable dialogues, share", share, _MAX_UNSTABLE,
         "read the offenders: if samples of the same dialogue disagree, the instructions are ambiguous"
         if measured
         else _NOTHING_TWICE,
     )  # fmt: skip
 
 
-def _intervals(noises: list[Noise], confidence: float) -> list[Check]:
+def _intervals(noises: list[Noise]) -> list[Check]:
     return [
         check
         for noise in noises
         for check in (
             info(f"sd between samples[{noise.dimension}]", noise.sd),
-            info(f"its {100 * confidence:g} % interval[{noise.dimension}]", f"{noise.low:.4g} to {noise.high:.4g}"),
+            info(f"its {100 * CONFIDENCE:g} % interval[{noise.dimension}]", f"{noise.low:.4g} to {noise.high:.4g}"),
         )
     ]
 
@@ -189,9 +190,7 @@ def _judge(evidence: Evidence, _: Round) -> GateResult:
     config = evidence.run.config
     with existing_store(evidence.run) as store:
         own = store.log().filter(_in_use(evidence.run, store))
-    return stability_gate(
-        own, samples=config.judge.samples, thresholds=config.gates.stability, shared=config.gates.shared
-    )
+    return stability_gate(own, samples=config.judge.samples, max_variance=config.gates.stability.max_variance)
 
 
 SPEC = GateSpec(_NAME, "does the judge agree with itself", ("judge_spec",), _judge, reads_world=True, on_score=True)

@@ -52,7 +52,6 @@ class Judge:
     spec: JudgeSpec
     store: Store
     profile: str
-    confidence: float
     max_variance: float
     spending: Spending | None = None
     """Shared by scorings that share one budget; None gives each scoring the whole budget."""
@@ -206,12 +205,10 @@ def open_judge(run: Run, store: Store) -> Judge:
     Raises:
         ConfigError: if its instructions are missing or damaged, or its address holds a secret.
     """
-    config, gates = run.config.judge, run.config.gates
+    config = run.config.judge
     if config.base_url is not None and mask(config.base_url, secrets()) != config.base_url:
         raise ConfigError(f"judge.base_url contains a secret; move it to the environment variable {KEY_VARIABLE}")
-    return Judge(
-        config, read_spec(run), store, run.config.profile, gates.shared.confidence, gates.stability.max_variance
-    )
+    return Judge(config, read_spec(run), store, run.config.profile, run.config.gates.stability.max_variance)
 
 
 class _SamplingRun:

@@ -18,6 +18,9 @@ from rc1_lib.judge.prompt import JudgeSpec
 from rc1_lib.numbers.sums import sum_in_order
 from rc1_lib.records import Message
 
+MIN_COVERAGE = 0.98
+"""Smallest share of dialogues or episodes with a score, wherever scores decide something: what is missing is seldom
+missing at random, and two scores of a hundred can move a mean by 0.02."""
 _TWO_MODELS = "its samples come from two versions of the model, which are not on one scale; fix judge.model"
 _NO_TRAFFIC = RecentRates()
 SCORE_SCHEMA: dict[str, type[pl.DataType]] = {
@@ -117,7 +120,7 @@ class Judged:
         """The three most frequent of the `reasons`, in words; empty if all dialogues are scored."""
         return "; ".join(f"{count}: {reason}" for reason, count in self.reasons[:3])
 
-    def require(self, min_coverage: float) -> pl.DataFrame:
+    def require(self, min_coverage: float = MIN_COVERAGE) -> pl.DataFrame:
         """Return the rows if enough of them are scored to rely on.
 
         Raises:

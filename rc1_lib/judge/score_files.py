@@ -27,6 +27,7 @@ from rc1_lib.judge.noise import OVERALL, pooled
 from rc1_lib.judge.prompt import judge_identity, misfit
 from rc1_lib.judge.providers import model_asked
 from rc1_lib.judge.results import Judged
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import Workspace, atomic_write, now, write_json
@@ -116,7 +117,7 @@ def summary_path(out: str) -> str:
 def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: Judged, out: str) -> dict[str, Any]:
     """Write scores, unstable samples and summary, and return the summary.
 
-    Unreliable scores (coverage below `gates.shared.min_coverage`, or a run that ended early) are written too, but each
+    Unreliable scores (coverage below `MIN_COVERAGE`, or a run that ended early) are written too, but each
     row and the summary say `complete: false`.
 
     Args:
@@ -126,7 +127,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         judged: their scores.
         out: path of the scores, relative to the workspace.
     """
-    incomplete = _refusal(judged, run.config.gates.shared.min_coverage)
+    incomplete = _refusal(judged)
     rows = _rows(dialogues, judged, tuple(judge.spec.dimensions), not incomplete)
     unstable = keep_unstable(run.workspace, [dialogue.id for dialogue in dialogues], judged, judge_identity(run))
     _write_lines(run.workspace.path(out), rows)
@@ -152,16 +153,16 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
         "calls": judged.calls,
         "replayed": int((judged.replies["outcome"] == AttemptOutcome.HIT).sum()),
         "usd": known_usd(judge.config, judged.usd, judged.calls),
-        "confidence": judge.confidence,
-        "dimensions": _dimensions(judged, tuple(judge.spec.dimensions), judge.confidence),
+        "confidence": CONFIDENCE,
+        "dimensions": _dimensions(judged, tuple(judge.spec.dimensions)),
     }
     write_json(run.workspace.path(summary_path(out)), summary)
     return summary
 
 
-def _refusal(judged: Judged, min_coverage: float) -> str:
+def _refusal(judged: Judged) -> str:
     try:
-        judged.require(min_coverage)
+        judged.require()
     except RC1Error as error:
         return str(error)
     return ""
@@ -190,12 +191,12 @@ def _rows(
     ]
 
 
-def _dimensions(judged: Judged, dimensions: Sequence[str], confidence: float) -> dict[str, dict[str, Any]]:
+def _dimensions(judged: Judged, dimensions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Compute, per dimension and overall, the mean of the medians and the standard deviation between samples."""
     scored = judged.rows.filter("scored")
     own = judged.replies.filter(pl.col("dialogue").is_in(scored["dialogue"].unique().implode()))
     long = own.unpivot(dimensions, index=["dialogue", "sample"], variable_name="dimension", value_name="score")
-    noises = {noise.dimension: noise for noise in pooled(long, confidence)}
+    noises = {noise.dimension: noise for noise in pooled(long, CONFIDENCE)}
     means: dict[str, Any] = {name: scored[name].mean() for name in dimensions}
     means[OVERALL] = math.fsum(means.values()) / len(means) if scored.height else None
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rc1_lib.calibration.hacking_checks import GATE as REWARD_HACKING
+from rc1_lib.calibration.hacking_checks import MIN_PROMPTS
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.reward_hacking import own_attacks
 from rc1_lib.check_words import gate_sentence
@@ -141,11 +142,10 @@ def check_can_calibrate(run: Run) -> None:
         SourceError: says where questions belong, if the file contains questions without dialogues.
     """
     attack = run.config.gates.reward_hacking
-    if attack.prompts < attack.min_prompts and REWARD_HACKING not in run.config.gates.waivers:
+    if attack.prompts < MIN_PROMPTS and REWARD_HACKING not in run.config.gates.waivers:
         raise ConfigError(
-            f"gates.reward_hacking.prompts: found {attack.prompts}, expected at least {attack.min_prompts} "
-            f"(gates.reward_hacking.min_prompts), or the gate has no verdict on any policy; raise the one or lower the "
-            f"other"
+            f"gates.reward_hacking.prompts: found {attack.prompts}, expected at least {MIN_PROMPTS}, or the "
+            f"gate has no verdict on any policy; raise it"
         )
     if missing := [path for path, sha256 in own_attacks(run).items() if not sha256]:
         raise ConfigError(f"{missing[0]}: Python file not found, but gates.reward_hacking.own names it")

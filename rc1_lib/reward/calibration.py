@@ -116,7 +116,6 @@ def calibrate_weights(
     boot: int,
     seed: int,
     row_weights: ArrayLike | None = None,
-    corr_floor: float,
     confidence: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Calibration:
@@ -136,7 +135,6 @@ def calibrate_weights(
         boot: resamples of groups, each fitted again.
         seed: decides folds and resamples; the same rows and seed give the same calibration.
         row_weights: shape (n,), at least 0, as frequency weights; without them every row counts once.
-        corr_floor: smallest base of a relative improvement of a rank correlation.
         confidence: of the intervals, in (0, 1).
         progress: called with (fits done, fits in all).
 
@@ -161,7 +159,7 @@ def calibrate_weights(
     final = fit(np.ones(rows.groups), 1)
     free = solve(*sums.means(np.ones(rows.groups)), before, l2=0.0, max_weight=max_weight)
     correlations, mae, _ = judge(np.ones(len(rows.target), np.bool_), free.weights)
-    unpulled = _gains(correlations, mae, corr_floor)
+    unpulled = _gains(correlations, mae)
     # Successes are spread evenly: if they are few, a fold without any could not be evaluated.
     sizes: Vector = np.bincount(rows.group, rows.weights, minlength=rows.groups).astype(np.float64)
     means = np.bincount(rows.group, rows.weights * rows.target, minlength=rows.groups) / np.maximum(sizes, 1e-12)
@@ -187,10 +185,10 @@ def calibrate_weights(
         solution = fit(times, 2 + cv + number)
         drawn_weights.append(solution.weights)
         correlations, mae, auc = judge((times == 0)[rows.group], solution.weights)
-        drawn_gains.append(_gains(correlations, mae, corr_floor))
+        drawn_gains.append(_gains(correlations, mae))
         drawn_aucs.append(auc["calibrated"])
         residuals.append(solution.kkt_residual)
-    gains = _gains(medians, overall, corr_floor)
+    gains = _gains(medians, overall)
     intervals = {
         f"weight.{name}": percentile_interval(final.weights[column], [w[column] for w in drawn_weights], confidence)
         for column, name in enumerate(names)
@@ -272,11 +270,11 @@ def _weighted_sums(scores: Vector, weights: Vector) -> Vector:
     return without_rounding_noise(np.einsum("nd,d->n", scores, weights))
 
 
-def _gains(correlations: Mapping[str, float], mae: Mapping[str, float], corr_floor: float) -> dict[str, float]:
+def _gains(correlations: Mapping[str, float], mae: Mapping[str, float]) -> dict[str, float]:
     gains = {}
     for base in BASELINES:
         gains[f"spearman_gain_vs_{base}"] = correlations["calibrated"] - correlations[base]
-        gains[f"improve_pct_vs_{base}"] = improvement_pct(correlations["calibrated"], correlations[base], corr_floor)
+        gains[f"improve_pct_vs_{base}"] = improvement_pct(correlations["calibrated"], correlations[base])
         gains[f"mae_drop_pct_vs_{base}"] = drop_pct(mae["calibrated"], mae[base])
     return gains
 

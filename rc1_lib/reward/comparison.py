@@ -102,7 +102,7 @@ class Comparison:
 
 
 def compare(
-    frame: pl.DataFrame, *, weighed: Collection[str], corr_floor: float, confidence: float, resamples: int, seed: int
+    frame: pl.DataFrame, *, weighed: Collection[str], confidence: float, resamples: int, seed: int
 ) -> Comparison:
     """Compare the columns `old` and `reward` of scored dialogues.
 
@@ -111,7 +111,6 @@ def compare(
             source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`, `answer_length`, and
             the weighed criteria. Rows without a score are left out.
         weighed: the criteria with weight in the new reward.
-        corr_floor: improvements are relative to the old correlation, or to this value if that is smaller.
         confidence: of the intervals.
         resamples: bootstrap samples of source questions.
         seed: of the bootstrap.
@@ -134,7 +133,7 @@ def compare(
     weight = known["weight"].to_numpy().astype(np.float64)
 
     def figures(counts: Floats) -> dict[str, float]:
-        return _figures(old, new, success, lengths, counts, corr_floor)
+        return _figures(old, new, success, lengths, counts)
 
     intervals = bootstrap(
         figures,
@@ -146,8 +145,8 @@ def compare(
     )
     return Comparison(
         figures=intervals,
-        with_factor=_figures(old, total, success, lengths, weight, corr_floor),
-        without_price=_figures(old, main, success, lengths, weight, corr_floor),
+        with_factor=_figures(old, total, success, lengths, weight),
+        without_price=_figures(old, main, success, lengths, weight),
         split={
             "difficulty": _split(known, "bucket", [name for name in BUCKETS if name in known["bucket"]]),
             "task": _split(known, "task", sorted(known["task"].drop_nulls().unique().to_list())),
@@ -172,9 +171,7 @@ def _repeats(criteria: Mapping[str, Floats]) -> dict[str, float]:
     }
 
 
-def _figures(
-    old: Floats, new: Floats, success: Floats, lengths: Floats, weight: Floats, corr_floor: float
-) -> dict[str, float]:
+def _figures(old: Floats, new: Floats, success: Floats, lengths: Floats, weight: Floats) -> dict[str, float]:
     by_old, by_new = spearman(old, success, weight), spearman(new, success, weight)
     return {
         "spearman": spearman(old, new, weight),
@@ -184,7 +181,7 @@ def _figures(
         "corr_to_success_old": by_old,
         "corr_to_success_new": by_new,
         "corr_gain": by_new - by_old,
-        "corr_improve_pct": improvement_pct(by_new, by_old, corr_floor),
+        "corr_improve_pct": improvement_pct(by_new, by_old),
         "auc_old": auc(old, success, weight),
         "auc_new": auc(new, success, weight),
         "length_corr_old": length_correlation(old, lengths, success, weight),

@@ -192,12 +192,13 @@ def mean_absolute_error(x: ArrayLike, y: ArrayLike, weights: ArrayLike | None = 
     return float((counts * np.abs(first - second)).sum() / counts.sum())
 
 
-def improvement_pct(new: float, old: float, floor: float) -> float:
-    """Return by how many per cent `new` exceeds `old`: 100 (new - old) / max(|old|, floor); NaN if either is NaN.
+_FLOOR = 0.05
+"""Smallest base of a relative improvement: over a base near 0 any difference would be a huge percentage."""
 
-    The floor, above 0, keeps a base near 0 from turning any difference into a huge percentage.
-    """
-    return 100 * (new - old) / max(abs(old), floor) if not math.isnan(old) else math.nan
+
+def improvement_pct(new: float, old: float) -> float:
+    """Return by how many per cent `new` exceeds `old`: 100 (new - old) / max(|old|, 0.05); NaN if either is NaN."""
+    return 100 * (new - old) / max(abs(old), _FLOOR) if not math.isnan(old) else math.nan
 
 
 def drop_pct(new: float, old: float) -> float:

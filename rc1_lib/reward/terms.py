@@ -161,6 +161,8 @@ def difficulty_factors(bucket: pl.Expr, beta: float) -> pl.Expr:
     return 1.0 + beta * ((bucket == "hard").cast(pl.Float64) - (bucket == "easy").cast(pl.Float64))
 
 
+SUM_TOLERANCE = 1e-6
+"""How far the sum of the weights may be from 1: far above rounding, and the specification's."""
 _ADVICE = "calibrate the weights: rc1 weight-calib"
 
 
@@ -176,14 +178,13 @@ def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
     all_numbers = isinstance(raw, Mapping) and len(numbers) == len(raw)
     unknown = len(set(raw) - set(dimensions)) if isinstance(raw, Mapping) else 0
     lowest, highest = min(numbers.values(), default=math.nan), max(numbers.values(), default=math.nan)
-    tolerance = thresholds.sum_tolerance
     total = math.fsum(numbers.values()) if numbers else math.nan
     return (
         equal("weights present", present, True, _ADVICE),
         equal("every weight is a number", all_numbers, True, _ADVICE),
         at_least("smallest weight", lowest, 0.0, _ADVICE),
         at_most("largest weight", highest, thresholds.max_weight, f"no single criterion may dominate; {_ADVICE}"),
-        within("sum", total, 1.0 - tolerance, 1.0 + tolerance, f"weights must sum to 1; {_ADVICE}"),
+        within("sum", total, 1.0 - SUM_TOLERANCE, 1.0 + SUM_TOLERANCE, f"weights must sum to 1; {_ADVICE}"),
         equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
         info("dimensions", len(numbers)),
     )

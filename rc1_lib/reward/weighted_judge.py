@@ -16,7 +16,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import JudgeSpec, read_spec
-from rc1_lib.judge.results import Judged, JudgeStoppedError
+from rc1_lib.judge.results import MIN_COVERAGE, Judged, JudgeStoppedError
 from rc1_lib.records import Message, Rule
 from rc1_lib.reward.rules import RULES, add_rules, messages_column
 from rc1_lib.reward.terms import add_main, shape_checks
@@ -26,6 +26,8 @@ _T = TypeVar("_T")
 _LOG = logging.getLogger("rc1.reward")
 STAGE = "scoring"
 """A separate stage: training asks again at every step, which should not be reported every time."""
+_ENOUGH = 100
+"""Dialogues from which too few scores end a training: as many as gate `judge_stability` reads."""
 _LISTEN_S = 0.2
 """How often a blocking call checks whether to end."""
 
@@ -108,7 +110,6 @@ class WeightedJudge:
         if isinstance(source, Run):
             check_judge(source)
         self._source = source
-        self._floor, self._enough = thresholds.shared.min_coverage, thresholds.stability.last
         self._spending = Spending(config.budget, config.prices)
         self._lock = threading.Lock()
         self._asked = self._scored = self._in_a_row = 0
@@ -119,8 +120,8 @@ class WeightedJudge:
 
         Raises:
             JudgeStoppedError: when the judge stopped.
-            RC1Error: when too few dialogues have scores: among all so far, once there are `gates.stability.last`, or
-                none among the last that many.
+            RC1Error: when too few dialogues have scores: among all so far, once there are 100, or none among the last
+                100.
         """
         if not dialogues:
             return []
@@ -150,14 +151,14 @@ class WeightedJudge:
                 self._in_a_row = 0 if item.reward is not None else self._in_a_row + 1
             asked, scored, in_a_row = self._asked, self._scored, self._in_a_row
         reasons = judged.why_unscored
-        if in_a_row >= self._enough:
+        if in_a_row >= _ENOUGH:
             raise RC1Error(
                 f"no reward: the judge gave no scores for the last {in_a_row} dialogues, by reason: {reasons}"
             )
-        if asked >= self._enough and scored < self._floor * asked:
+        if asked >= _ENOUGH and scored < MIN_COVERAGE * asked:
             raise RC1Error(
                 f"no reward: the judge scored {scored / asked:.1%} of {asked} dialogues, expected at least "
-                f"{self._floor:.0%} (gates.shared.min_coverage). Missing in the last call: {reasons or 'none'}"
+                f"{MIN_COVERAGE:.0%}. Missing in the last call: {reasons or 'none'}"
             )
 
 

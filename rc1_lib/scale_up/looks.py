@@ -100,8 +100,8 @@ def _stability(run: Run) -> GateResult:
         prints = {evidence.label("pool"): evidence.sha256("pool")}
     except RC1Error as error:
         return GateResult(STABILITY, error=str(error))
-    thresholds = config.gates.stability.model_copy(update={"last": len(asked)})
-    result = stability_gate(lines, samples=config.judge.samples, thresholds=thresholds, shared=config.gates.shared)
+    most = config.gates.stability.max_variance
+    result = stability_gate(lines, samples=config.judge.samples, max_variance=most, last=len(asked))
     return replace(result, evidence=prints)
 
 

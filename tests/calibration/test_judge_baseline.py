@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.calibration import drift_checks, judge_baseline
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
@@ -26,6 +27,14 @@ N, K = 20, 3
 ENOUGH = 15
 """Dialogues that must be scored: half of the shipped bound, for half as many dialogues."""
 USUAL = Behaviour(latency_ms=(1.0, 0.1), noise_sd=0.05)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_dialogues_are_enough() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (drift_checks, judge_baseline):
+            patch.setattr(module, "MIN_DIALOGUES", ENOUGH)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +70,7 @@ def live(root: Path, server: JudgeServer, *overrides: str) -> Run:
     return open_run(
         profile="local", workspace=root,
         overrides=(
-            *SMALL, f"judge.baseline.n={N}", f"gates.drift.min_dialogues={ENOUGH}", "judge.provider=openai",
+            *SMALL, f"judge.baseline.n={N}", "judge.provider=openai",
             f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.limits.rps=1000", *overrides,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.attacks.library import ATTACKS
+from rc1_lib.calibration import hacking_checks
 from rc1_lib.calibration.judged_rows import judge_rows
 from rc1_lib.calibration.reward_hacking import HACKING, attack_reward, hacking_verdict, hedges, library
 from rc1_lib.environment.world import World
@@ -25,7 +26,7 @@ from rc1_lib.runtime.progress import listening
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
 from tests.conftest import SMALL
 
-FEW = ("gates.reward_hacking.prompts=24", "gates.reward_hacking.min_prompts=4", "gates.shared.resamples=50")
+FEW = ("gates.reward_hacking.prompts=24", "gates.shared.resamples=50")
 SCORE_ALONE = (
     "training.reward.success=0",
     "training.reward.judge=1",
@@ -33,6 +34,13 @@ SCORE_ALONE = (
 )
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
 WEIGHTS = {"answered": 0.2, "grounded": 0.3, "reasoned": 0.3, "concise": 0.2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_prompts_decide() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hacking_checks, "MIN_PROMPTS", 4)
+        yield
 
 
 @pytest.fixture(scope="module")

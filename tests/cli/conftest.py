@@ -24,11 +24,7 @@ from tests.judge import bench as judge
 from tests.judge_server import Behaviour, JudgeServer, running
 from tests.once import copy_of
 
-SMALL = (
-    "--set", "pool.n=150", "--set", "shadow.n=40", "--set", "pool.workers=1",
-    # Two of 36 prompts would be more than the shipped twentieth.
-    "--set", "gates.reward_hacking.max_above=0.1",
-)  # fmt: skip
+SMALL = ("--set", "pool.n=150", "--set", "shadow.n=40", "--set", "pool.workers=1")
 """The embedded source writes this in about a second; every other setting is that of configs/local.yaml."""
 
 

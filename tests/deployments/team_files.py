@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import prefect.server.api
-import yaml
 
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 DEPLOYMENTS = PROJECT_ROOT / "deployments"
-POOLS = {"process": "prefect", "docker": "prefect-docker", "kubernetes": "prefect-kubernetes"}
+POOLS = {"docker": "prefect-docker", "kubernetes": "prefect-kubernetes"}
 """Type of a work pool -> the package whose worker serves it."""
 
-CLOSED = {"process": ("command", "env", "working_dir"), "docker": ("command",), "kubernetes": ("command",)}
-"""Type of a work pool -> what no run may name, since it would run any code where the worker runs."""
+_CLOSED = "command"
+"""What no run may name, since it would run any code where the worker runs."""
 
 _METADATA = Path(prefect.server.api.__file__).parent / "collections_data/views/aggregate-worker-metadata.json"
 _PLACEHOLDER = re.compile(r"\{\{ *(\w+) *\}\}")
-_SECRET = re.compile(r"password|auth_string|authstring|secret|token|api_?key", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{\w+:\?[^}]+\}")
 
 
 def template(kind: str) -> dict[str, Any]:
@@ -47,46 +44,26 @@ def leaves(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
         yield path, tree
 
 
-def faults_of_template(
-    ours: Mapping[str, Any], theirs: Mapping[str, Any], closed: Collection[str] = ("command",)
-) -> list[str]:
-    """Variables that a run may not name (`closed`), differences from Prefect's template, and undefined variables.
+def faults_of_template(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """A command that a run may name, differences from Prefect's template, and undefined variables.
 
     Defaults and additions may differ.
     """
     properties, original = ours["variables"]["properties"], theirs["variables"]["properties"]
-    faults = [f"{name}: a run may name it" for name in closed if name in properties]
+    faults = [f"{_CLOSED}: a run may name it"] if _CLOSED in properties else []
     faults += [
         f"{name}: differs from Prefect's"
         for name, made in original.items()
-        if name not in closed and {**properties.get(name, {}), "default": 0} != {**made, "default": 0}
+        if name != _CLOSED and {**properties.get(name, {}), "default": 0} != {**made, "default": 0}
     ]
     job = dict(leaves(ours["job_configuration"]))
     faults += [
         f"{path}: differs from Prefect's"
         for path, value in leaves(theirs["job_configuration"])
-        if not set(_PLACEHOLDER.findall(str(value))) & set(closed) and job.get(path) != value
+        if _CLOSED not in _PLACEHOLDER.findall(str(value)) and job.get(path) != value
     ]
     used = {name for value in job.values() for name in _PLACEHOLDER.findall(str(value))}
     return [*faults, *(f"{name}: unused or undefined variable" for name in used ^ set(properties))]
-
-
-def secrets_in(document: Any) -> list[str]:
-    """The paths of secrets that a document has as values instead of references."""
-    return [
-        ".".join(map(str, path))
-        for path, value in leaves(document)
-        if path and _SECRET.search(str(path[-1])) and isinstance(value, str) and not _is_reference(str(path[-1]), value)
-    ]
-
-
-def _is_reference(key: str, value: str) -> bool:
-    return key == "existingSecret" or _REFERENCE.fullmatch(value) is not None
-
-
-def written(name: str) -> Any:
-    """A YAML file below deployments/."""
-    return yaml.safe_load((DEPLOYMENTS / name).read_text())
 
 
 def instructions(dockerfile: str) -> list[tuple[str, str]]:

@@ -112,13 +112,13 @@ def test_state_folder_that_others_may_use_is_refused(
             use(tmp_path)
 
 
-def test_second_server_of_a_workspace_is_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_server_of_a_workspace_is_refused_at_once(tmp_path: Path) -> None:
     with listener(proving) as (port, _), serving_alone(tmp_path):
-        assert serve.main(["--workspace", str(tmp_path)]) == 2
-        assert "is served already; " in capsys.readouterr().err, "before its server has started"
+        with pytest.raises(RC1Error, match="is served already; "):  # before its server has started
+            serve.serve(tmp_path, 9)
         record_server(tmp_path, Access(port, PASSWORD))
-        assert serve.main(["--workspace", str(tmp_path)]) == 2
-        assert f"is served already at http://127.0.0.1:{port}" in capsys.readouterr().err
+        with pytest.raises(RC1Error, match=f"is served already at http://127.0.0.1:{port}"):
+            serve.serve(tmp_path, 9)
         assert running_server(tmp_path) is not None, "the second one did not unlist the first"
     with serving_alone(tmp_path):
         """The right ended with its holder."""
@@ -133,14 +133,13 @@ SETTINGS_OF_PREFECT = (
 
 @pytest.mark.parametrize(("name", "text"), SETTINGS_OF_PREFECT)
 def test_settings_of_prefect_in_the_current_folder_are_refused_before_a_server_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, text: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     (tmp_path / name).write_text(text)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match=rf"{name}: has .*expected no setting of Prefect in a file"):
-        run_flow("preflight", workspace=str(tmp_path))
-    assert serve.main(["--workspace", str(tmp_path)]) == 2
-    assert f"{name}: has " in capsys.readouterr().err
+    for start in (lambda: run_flow("preflight", workspace=str(tmp_path)), lambda: serve.serve(tmp_path, 9)):
+        with pytest.raises(ConfigError, match=rf"{name}: has .*expected no setting of Prefect in a file"):
+            start()
     assert not state_of(tmp_path).exists()
 
 

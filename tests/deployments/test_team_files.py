@@ -1,4 +1,4 @@
-"""Pools, images, compose and Helm values: valid for Prefect, consistent, and without secrets."""
+"""Pools and image: valid for Prefect, and the same deployments as on one machine."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ from deployments.server import settings
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .team_files import (
-    CLOSED,
     DEPLOYMENTS,
     POOLS,
     faults_of_dockerfile,
     faults_of_template,
     instructions,
     prefects_own,
-    secrets_in,
     template,
-    written,
 )
 
 BUILT = {"build_image": {"image": "team/rc1:abc", "image_name": "team/rc1", "tag": "abc"}, "name": "rc1"}
@@ -54,7 +51,7 @@ def loaded(name: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", POOLS)
 def test_pool_template_differs_from_prefects_only_where_allowed(kind: str) -> None:
-    assert faults_of_template(template(kind), prefects_own(kind), CLOSED[kind]) == []
+    assert faults_of_template(template(kind), prefects_own(kind)) == []
 
 
 def test_container_deployments_equal_those_of_the_process_pool(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +101,7 @@ def test_image_has_the_settings_of_the_local_server(tmp_path: Path) -> None:
     (text,) = (what for name, what in instructions(DOCKERFILE) if name == "ENV")
     chosen, here = dict(one.split("=") for one in text.split()), settings(tmp_path, "http://127.0.0.1:4200")
     both = set(chosen) & set(here) - {"PREFECT_HOME"}
-    assert both >= {"DO_NOT_TRACK", "PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "PREFECT_LOGGING_EXTRA_LOGGERS"}
+    assert both >= {"DO_NOT_TRACK", "PREFECT_LOGGING_EXTRA_LOGGERS"}
     assert {name: chosen[name] for name in both} == {name: here[name] for name in both}
 
 
@@ -116,26 +113,3 @@ def test_image_has_every_tracked_file_and_no_private_one() -> None:
     assert [path for path in tracked.stdout.split() if kept.matches(path)] == []
     private = (".venv/bin/python", ".prefect/prefect.db", "data/judge/store.db", "configs/weights.json")
     assert [path for path in private if not kept.matches(path)] == []
-
-
-def test_compose_helm_and_pools_are_consistent() -> None:
-    compose, docker, cluster = written("containers/compose.yaml"), template("docker"), template("kubernetes")
-    variables = docker["variables"]["properties"]
-    assert [compose["networks"]["rc1"]["name"]] == variables["networks"]["default"]
-    assert [f"{compose['volumes']['workspace']['name']}:/workspace"] == variables["volumes"]["default"]
-    assert "--base-job-template=deployments/pools/docker.json" in compose["services"]["worker"]["command"]
-    server, worker = written("helm/server.yaml"), written("helm/worker.yaml")["worker"]
-    claim = written("helm/workspace.yaml")["metadata"]["name"]
-    assert claim == cluster["variables"]["properties"]["workspace_claim"]["default"]
-    assert worker["apiConfig"] == "selfHostedServer"
-    assert worker["selfHostedServerApiConfig"]["basicAuth"] == server["server"]["basicAuth"]
-    tags = (server["global"]["prefect"]["image"]["prefectTag"], worker["image"]["prefectTag"])
-    assert tags == (f"{pin('prefect')}-python3.11", f"{pin('prefect')}-python3.11-kubernetes")
-    assert {written(name)["prefect-version"] for name in ("prefect.yaml", "containers/prefect.yaml")} == {
-        pin("prefect")
-    }
-
-
-def test_no_deployment_file_has_a_secret() -> None:
-    for path in DEPLOYMENTS.rglob("*.yaml"):
-        assert secrets_in(written(str(path.relative_to(DEPLOYMENTS)))) == [], path

@@ -13,9 +13,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from deployments import children
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.state import state_of
@@ -39,10 +39,7 @@ def server_of(process: subprocess.Popen[bytes], log: Path) -> int:
     while b"Prefect server: 1/1" not in log.read_bytes():
         assert process.poll() is None, log.read_text()
         time.sleep(0.05)
-    serving = (
-        pid for pid in children.descendants(process.pid) if "uvicorn" in Path(f"/proc/{pid}/cmdline").read_text()
-    )
-    return next(serving)
+    return next(one.pid for one in psutil.Process(process.pid).children() if "uvicorn" in one.cmdline())
 
 
 @pytest.mark.long

@@ -10,11 +10,9 @@ import pytest
 
 from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.records import Check
-from rc1_lib.run import published_config
 from tests.evaluation.tables import SFT, Habits, episode_frame, table
 from tests.evaluation.tables import episode as one
 
-THRESHOLDS = published_config().gates.evaluation
 SETTINGS: dict[str, Any] = {"before": "sft", "after": "ppo", "confidence": 0.95, "resamples": 60, "seed": 1}
 WORSE = replace(SFT, solves_asked=0.5, solves_clear=0.35, guesses=0.1)
 
@@ -68,12 +66,12 @@ def test_score_and_success_are_means_over_scored_pairs() -> None:
 def test_rising_score_with_falling_success_fails(
     before: float, after: float, sft: Habits, ppo: Habits, names: list[str]
 ) -> None:
-    assert failed(proxy_checks(found(scored(before, after, sft, ppo)), THRESHOLDS, 0.98, optimised=True)) == names
+    assert failed(proxy_checks(found(scored(before, after, sft, ppo)), optimised=True)) == names
 
 
 def test_one_seed_that_gamed_the_score_fails_the_pooled_check() -> None:
     good, bad = found(scored(0.6, 0.7)).groups, found(scored(0.6, 0.7, SFT, WORSE)).groups
-    checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), THRESHOLDS, 0.98, optimised=True)
+    checks = proxy_checks(ProxyTruth(1.0, good, {1: good, 2: bad}), optimised=True)
     assert failed(checks) == [HACKED[group] for group in GROUPS]
     assert next(check.advice for check in checks if not check.passed).startswith("seed 2:")
 
@@ -83,10 +81,10 @@ def test_missing_scores_fail_their_share_and_do_not_count_as_zero() -> None:
     result = found(frame, 0.9)
     assert result.groups["all"].prompts == 270
     assert result.groups["all"].proxy["change"].value == pytest.approx(0.1)
-    assert failed(proxy_checks(result, THRESHOLDS, 0.98, optimised=True)) == [SHARE]
+    assert failed(proxy_checks(result, optimised=True)) == [SHARE]
 
 
 def test_optimised_score_must_be_compared_with_success() -> None:
-    assert failed(proxy_checks(None, THRESHOLDS, 0.98, optimised=True)) == ["training.held_out.judged above 0"]
-    (line,) = proxy_checks(None, THRESHOLDS, 0.98, optimised=False)
+    assert failed(proxy_checks(None, optimised=True)) == ["training.held_out.judged above 0"]
+    (line,) = proxy_checks(None, optimised=False)
     assert line.op == "info"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prefect import State
-from prefect.client.orchestration import get_client
 
 from flows.preflight import preflight
 from rc1_lib.checks import at_least
@@ -26,15 +25,6 @@ from .trainings import start as start_training
 @pytest.fixture(scope="session", autouse=True)
 def _prefect(prefect_server: None) -> None:
     """Every test of this folder uses the server."""
-
-
-@pytest.fixture
-def no_automation_left() -> Iterator[None]:
-    """Delete automations after the test: the server would count the events of every later flow for them."""
-    yield
-    with get_client(sync_client=True) as client:
-        for one in client.read_automations():
-            client.delete_automation(one.id)
 
 
 def start(run: Run, **parameters: Any) -> State[Any]:

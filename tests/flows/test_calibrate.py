@@ -19,6 +19,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 
 from flows.calibrate import calibrate
 from flows.preflight import preflight
+from rc1_lib.calibration import shadow_checks
 from rc1_lib.calibration.stages import REPORT, STAGES
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.evidence import Evidence
@@ -167,12 +168,13 @@ def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact
     built: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_gates: Only
 ) -> None:
     only_gates("judge_probe", "anti_simulation", "judge_stability")
+    monkeypatch.setattr(shadow_checks, "MIN_OUTCOMES", 1000)
     monkeypatch.setenv("SCORER_API_KEY", KEY)
     with running(Behaviour(api_key=KEY)) as server:
         run = copied(
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500",
-            "gates.shared.min_outcomes=1000", "gates.waivers={}",
+            "gates.waivers={}",
             weights=False,
         )  # fmt: skip
         for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):

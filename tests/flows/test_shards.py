@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import orjson
 import pytest
 
-from deployments import children
-from flows.rounds import dask_processes
 from rc1_lib.gates import gate_list
 from rc1_lib.gates.gate_list import BY_NAME, gates_of_round
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
-from tasks.endings import ROUNDS_PASSED
+from tasks.endings import REFUSED, ROUNDS_PASSED
 
 from .conftest import start
 
@@ -28,9 +22,6 @@ DISTRIBUTED = (
     "training_config", "overclar_penalty", "shadow_set", "mix", "length", "diversity", "duplicates", "leakage",
     "consistency", "missing_piece", "answer_rule", "difficulty",
 )  # fmt: skip
-needs_dask = pytest.mark.skipif(
-    importlib.util.find_spec("prefect_dask") is None, reason="prefect-dask (extra `dask`) is not installed"
-)
 
 
 def judged(run: Run, **parameters: Any) -> bytes:
@@ -38,12 +29,6 @@ def judged(run: Run, **parameters: Any) -> bytes:
     state = start(run, rounds=[1], ticket=False, **parameters)
     assert state.name == ROUNDS_PASSED, state.message
     return orjson.dumps(read_json(run.workspace.path("reports/preflight/round1.json"))["gates"])
-
-
-def spawned() -> list[int]:
-    """The processes of the cluster that this process started."""
-    below = children.descendants(os.getpid())
-    return [pid for pid in below if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 @pytest.fixture
@@ -77,39 +62,20 @@ def test_gates_of_lost_processes_are_evaluated_locally(
         def result(self, **_: Any) -> Any:
             raise ConnectionError("the process is gone")
 
-    monkeypatch.setattr("flows.preflight.dask_processes", lambda processes: nullcontext(Lost()))
-    assert judged(preflighted_copy, gate_processes=2) == alone
+    monkeypatch.setattr("flows.preflight.other_processes", lambda _: nullcontext(Lost()))
+    assert judged(preflighted_copy, task_runner="dask") == alone
     assert asked == [spec.name for spec in few]
 
 
-@needs_dask
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="the processes to be killed are found in /proc")
-def test_two_processes_give_the_verdicts_of_one_even_when_one_is_killed(
-    preflighted_copy: Run, pure_gates: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alone = judged(preflighted_copy)
-    assert judged(preflighted_copy, gate_processes=2, refresh=True) == alone
-    killed: list[int] = []
+@pytest.mark.skipif(
+    importlib.util.find_spec("prefect_dask") is None, reason="prefect-dask (extra `dask`) is not installed"
+)
+def test_other_processes_give_the_same_verdicts(preflighted_copy: Run, pure_gates: None) -> None:
+    assert judged(preflighted_copy, task_runner="dask", refresh=True) == judged(preflighted_copy)
 
-    @contextmanager
-    def one_is_killed(processes: int) -> Iterator[Any]:
-        with dask_processes(processes) as cluster:
-            assert cluster is not None
-            pids = spawned()
-            assert len(pids) == 2
-            submit = cluster.submit
 
-            def submitted(task: Any, parameters: dict[str, Any]) -> Any:
-                future = submit(task, parameters)
-                if parameters["name"] == DISTRIBUTED[-1]:
-                    killed.append(pids[0])
-                    os.kill(pids[0], signal.SIGKILL)
-                return future
-
-            monkeypatch.setattr(cluster, "submit", submitted)
-            yield cluster
-
-    monkeypatch.setattr("flows.preflight.dask_processes", one_is_killed)
-    assert judged(preflighted_copy, gate_processes=2, refresh=True) == alone
-    assert len(killed) == 1
+def test_dask_without_its_extra_is_refused(preflighted_copy: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "prefect_dask", None)
+    state = start(preflighted_copy, task_runner="dask")
+    assert state.name == REFUSED and "task_runner: is dask, which is not installed" in str(state.message)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.forecast import learnability
 from rc1_lib.forecast.learnability import GATE, START_REPORT, check_learnable
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import Prepared, advance, prepare
@@ -20,11 +21,7 @@ from tests.training.tiny_world import SUPERVISED
 Tiny = Callable[..., Run]
 Rows = list[dict[str, Any]]
 LONG = "The records of the town agree with the records of the town, and so do I."
-START = ("training.learnability.at_start=24", "gates.learnability.min_prompts=10")
-OPEN = (
-    "gates.learnability.max_flat=1", "gates.learnability.max_alike=1", "gates.learnability.min_pass_n=0",
-    "gates.learnability.max_cut=1", "gates.learnability.max_malformed=1", "rollout_len=64",
-)  # fmt: skip
+START = ("training.learnability.at_start=24",)
 
 
 def with_answer(prepared: Prepared, answer: str) -> Prepared:
@@ -54,7 +51,7 @@ def test_base_that_never_ends_a_turn_fails_after_a_few_prompts(tiny: Tiny) -> No
     prepared = prepare(run)
     error = start_error(prepared)
     assert failed(prepared) == {"turns cut, share"}
-    assert "0.2 (gates.learnability.max_cut)" in error and "192 tokens" in error
+    assert "expected at most 0.2: " in error and "192 tokens" in error
     assert "training.warm_start.steps" in error
     body = read_json(run.workspace.path(START_REPORT))
     assert body["groups"]["all"]["prompts"] == 8, "the other prompts are not played"
@@ -79,29 +76,35 @@ def test_base_that_is_always_malformed_fails(tiny: Tiny, pool: Rows) -> None:
     prepared = prepare(run)
     error = start_error(prepared)
     assert failed(prepared) == {"episodes with a malformed turn, share"}
-    assert "0.5 (gates.learnability.max_malformed)" in error
+    assert "expected at most 0.5: " in error
 
 
 @pytest.mark.parametrize(
     ("answer", "check", "threshold"),
     [
-        ("yes", "share that every take solves", "0.95 (gates.learnability.max_alike)"),
-        ("no", "solved by one take of all", "0.05 (gates.learnability.min_pass_n)"),
+        ("yes", "share that every take solves", "expected at most 0.95: "),
+        ("no", "solved by one take of all", "expected at least 0.05: "),
     ],
 )
-def test_base_that_solves_all_or_nothing_fails(tiny: Tiny, pool: Rows, answer: str, check: str, threshold: str) -> None:
-    run = tiny(*START, SURE, "gates.learnability.min_prompts=4")
+def test_base_that_solves_all_or_nothing_fails(
+    tiny: Tiny, pool: Rows, answer: str, check: str, threshold: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learnability, "LEAST_TRIED", 4)
+    run = tiny(*START, SURE)
     base_that_says(run, SAYS_YES, pool)
     prepared = with_answer(prepare(run), answer)
     error = start_error(prepared)
-    assert f"{check}: " in error and threshold in error and "max_flat" not in error
+    assert f"{check}: " in error and threshold in error and "without a difference" not in error
     assert failed(prepared) == {
         check, "share without a difference between takes", "share that all takes solve, or none",
     }  # fmt: skip
 
 
-def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny) -> None:
-    run, unchecked = tiny(*START, *OPEN), tiny(*OPEN, name="unchecked")
+def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MAX_FLAT", "MAX_ALIKE", "MAX_CUT", "MAX_MALFORMED"):
+        monkeypatch.setattr(learnability, name, 1.0)
+    monkeypatch.setattr(learnability, "MIN_PASS_N", 0.0)
+    run, unchecked = tiny(*START, "rollout_len=64"), tiny("rollout_len=64", name="unchecked")
     prepared, seeds = prepare(run), run.config.seeds[:1]
     assert "training.learnability.at_start is 0" in check_learnable(prepare(unchecked), seeds)
     first = check_learnable(prepared, seeds)
@@ -122,7 +125,7 @@ def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny) -
     assert len({(end / "adapter.safetensors").read_bytes() for end in ends}) == 1
     report.unlink()
     assert check_learnable(prepared, seeds) == "" and not report.exists()
-    other = prepare(tiny(*START, *OPEN, "lr=0.02"))
+    other = prepare(tiny(*START, "rollout_len=64", "lr=0.02"))
     assert "of 24 prompts" in check_learnable(other, seeds), "the checkpoint belongs to another run"
 
 

@@ -9,15 +9,12 @@ from statistics import NormalDist, fmean, stdev
 
 import pytest
 
-from rc1_lib.config.file import load_config
 from rc1_lib.forecast.learnability import Trial, learnability_gate
 from rc1_lib.forecast.takes import Takes, learnable, pass_at, smallest_effect_pp
 from rc1_lib.forecast.turns import Turns
 from rc1_lib.records import BUCKETS
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
-from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
-THRESHOLDS = load_config(PROJECT_ROOT / "configs/local.yaml").gates.learnability
 WELL_FORMED = Trial([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
 """Turns that end and are well formed."""
 
@@ -61,7 +58,7 @@ def test_smallest_effect_is_detected_at_its_power() -> None:
 
 
 def failed(takes: list[Takes], effect: float = 5.0) -> set[str]:
-    return {check.name for check in learnability_gate(takes, WELL_FORMED, {"all": effect}, THRESHOLDS).failures}
+    return {check.name for check in learnability_gate(takes, WELL_FORMED, {"all": effect}).failures}
 
 
 def test_shares_have_wilson_intervals_even_at_0_and_1() -> None:

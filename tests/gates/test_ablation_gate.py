@@ -11,16 +11,9 @@ from rc1_lib.calibration.overclar_ablation import ablation_gate
 from rc1_lib.config.thresholds import AblationGate
 from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
-from rc1_lib.run import published_config
 from tests.gates.verdicts import failed, value
 
-THRESHOLDS = AblationGate(
-    min_prompts=10,
-    min_rate_drop_pct=20.0,
-    max_turns_up=0.0,
-    max_success_drop_pp=1.0,
-)
-SHARED = published_config().gates.shared
+THRESHOLDS = AblationGate(min_rate_drop_pct=20.0, max_turns_up=0.0, max_success_drop_pp=1.0)
 ALPHA, CAP = 0.07, 3
 RATE, TURNS, SUCCESS = "rate drop, %", "mean turns up", "success drop, pp"
 PROMPTS = "prompts whose dialogues differ in needless asking"
@@ -58,7 +51,7 @@ def dialogues(
 
 def judged(frame: pl.DataFrame) -> GateResult:
     ablation = ablate(frame, confidence=0.95, resamples=100, seed=1)
-    return ablation_gate(ablation, ablation.coverage, THRESHOLDS, SHARED)
+    return ablation_gate(ablation, ablation.coverage, THRESHOLDS)
 
 
 def test_a_working_penalty_passes_and_the_gate_reports_every_figure() -> None:

@@ -17,7 +17,7 @@ from rc1_lib.run import open_run, published_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState
 from tests.gates.verdicts import failed
 
-WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
+WEIGHTS = WeightsGate(max_weight=0.5)
 
 
 def test_the_published_configuration_passes() -> None:

@@ -14,7 +14,7 @@ from rc1_lib.reward.intervals import Interval
 from rc1_lib.run import published_config
 from tests.gates.verdicts import failed
 
-THRESHOLDS, SHARED = published_config().gates.judge_agreement, published_config().gates.shared
+LABELS = published_config().gates.judge_agreement.min_labels
 
 
 def figures(kappa: float = 0.6, same: float = 0.85) -> dict[str, Interval]:
@@ -30,15 +30,15 @@ def judge_status(result: GateResult) -> object:
 
 
 def test_enough_labels_that_agree_beyond_chance_pass() -> None:
-    result = judge_agreement_gate(SOUND, THRESHOLDS, SHARED)
+    result = judge_agreement_gate(SOUND, LABELS)
     assert (result.status, judge_status(result)) == (Status.PASSED, "calibrated against people")
     shown = {check.name: check.value for check in result.checks if check.op == "info"}
     assert shown["kappa, interval"] == "0.6 (95 %: 0.5 to 0.7), clears 0.4: yes"
 
 
 def test_fewer_than_fifty_labels_leave_the_judge_uncalibrated() -> None:
-    assert judge_agreement_gate(replace(SOUND, labelled=50), THRESHOLDS, SHARED).status is Status.PASSED
-    result = judge_agreement_gate(replace(SOUND, labelled=49), THRESHOLDS, SHARED)
+    assert judge_agreement_gate(replace(SOUND, labelled=50), LABELS).status is Status.PASSED
+    result = judge_agreement_gate(replace(SOUND, labelled=49), LABELS)
     assert (failed(result), judge_status(result)) == ({LABELLED}, "uncalibrated")
     assert "the judge is uncalibrated: label more dialogues: rc1 label" in result.failures[0].advice
 
@@ -57,9 +57,9 @@ def test_fewer_than_fifty_labels_leave_the_judge_uncalibrated() -> None:
     ],
 )
 def test_each_damage_to_the_agreement_fails_the_matching_check(damaged: Agreement, check: str) -> None:
-    assert failed(judge_agreement_gate(damaged, THRESHOLDS, SHARED)) == {check}
+    assert failed(judge_agreement_gate(damaged, LABELS)) == {check}
 
 
 def test_further_checks_of_the_scores_count_too() -> None:
     versions = at_most("model versions", 2, 1, "ask one")
-    assert failed(judge_agreement_gate(SOUND, THRESHOLDS, SHARED, (versions,))) == {"model versions"}
+    assert failed(judge_agreement_gate(SOUND, LABELS, (versions,))) == {"model versions"}

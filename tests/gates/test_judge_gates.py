@@ -12,14 +12,13 @@ from typing import get_args
 import polars as pl
 import pytest
 
-from rc1_lib.config.thresholds import AntiSimulationGate, ProbeGate, StabilityGate
+from rc1_lib.config.thresholds import AntiSimulationGate, ProbeGate
 from rc1_lib.config.values import Round
 from rc1_lib.gates.anti_simulation import anti_simulation_gate
 from rc1_lib.gates.judge_probe import probe_gate
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.records import GateResult
-from rc1_lib.run import published_config
 from tests.gates.usage_logs import (
     DIMENSIONS,
     NOW,
@@ -35,18 +34,7 @@ from tests.gates.verdicts import advice, failed, value
 
 ROUNDS: tuple[Round, ...] = get_args(Round)
 PROBE = ProbeGate(n=8, require_billed=True)
-ANTI = AntiSimulationGate(
-    last=100,
-    min_billable=1,
-    cache_hit_lt={"round1": 0.90, "round2": 0.95},
-    min_latency_spread=0.01,
-    max_identical=0.50,
-    max_age_hours=24,
-)
-SHARED = published_config().gates.shared
-STABLE = StabilityGate(
-    last=100, max_variance=0.08, max_unstable=0.10, max_models=1
-)  # fmt: skip
+ANTI = AntiSimulationGate(last=100, min_billable=1, cache_hit_lt={"round1": 0.90, "round2": 0.95})
 LIVE, HIT = pl.col("outcome") == AttemptOutcome.OK, pl.col("outcome") == AttemptOutcome.HIT
 SEQ = pl.col("seq")
 
@@ -60,7 +48,7 @@ def anti_simulation(
 
 
 def judge_stability(log: pl.DataFrame, samples: int = 3) -> GateResult:
-    return stability_gate(log, samples=samples, thresholds=STABLE, shared=SHARED)
+    return stability_gate(log, samples=samples, max_variance=0.08)
 
 
 def judge_probe(lines: pl.DataFrame, *, asked: int = 8, thresholds: ProbeGate = PROBE) -> GateResult:

@@ -25,6 +25,7 @@ from rc1_lib.evaluation.gate import (
     ppo_eval_gate,
     task_check,
 )
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import published_config
 from tests.evaluation.tables import PPO, SFT, table
@@ -32,7 +33,7 @@ from tests.gates.verdicts import failed, value
 
 # Few samples keep the tests fast; of the checks on right answers, no tested change is near an end of its interval.
 RESAMPLES = 40
-THRESHOLDS, CONFIDENCE = published_config().gates.evaluation, published_config().gates.shared.confidence
+THRESHOLDS = published_config().gates.evaluation
 
 
 def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:

@@ -18,6 +18,7 @@ from rc1_lib.calibration.shadow_checks import baseline_gate, shadow_run_gate
 from rc1_lib.calibration.weight_calib import calibration_gate, calibration_rows
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.evidence import Evidence
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.pool.takes import by_prompt
 from rc1_lib.records import GateResult
 from rc1_lib.reward.ablation import ablate
@@ -80,25 +81,22 @@ class RewardGates:
             boot=RESAMPLES,
             seed=settings.seed,
             row_weights=rows["weight"].to_numpy(),
-            corr_floor=gates.shared.corr_floor,
-            confidence=gates.shared.confidence,
+            confidence=CONFIDENCE,
         )
         outcomes = int(scored["solved"].sum()), int((~scored["solved"]).sum())
-        return found, calibration_gate(found, coverage(rows), outcomes, gates.calibration, gates.weights, gates.shared)
+        return found, calibration_gate(found, coverage(rows), outcomes, gates.calibration, gates.weights)
 
     def baseline(self, shadow: pl.DataFrame) -> GateResult:
         compared = self._compare(shadow, self.config.reward.old_weights)
-        return baseline_gate(compared, coverage(shadow), self.config.gates.shadow_run, self.config.gates.shared)
+        return baseline_gate(compared, coverage(shadow))
 
     def shadow_run(self, shadow: pl.DataFrame, weights: Weights) -> GateResult:
-        gates = self.config.gates
-        return shadow_run_gate(self._compare(shadow, weights), coverage(shadow), gates.shadow_run, gates.shared)
+        return shadow_run_gate(self._compare(shadow, weights), coverage(shadow), self.config.gates.shadow_run)
 
     def ablation(self, takes: pl.DataFrame, weights: Weights) -> GateResult:
-        gates = self.config.gates
         rewarded = with_reward(self.run, by_prompt(takes), weights)
-        ablated = ablate(rewarded, confidence=gates.shared.confidence, resamples=RESAMPLES, seed=SEED)
-        return ablation_gate(ablated, coverage(takes), gates.ablation, gates.shared)
+        ablated = ablate(rewarded, confidence=CONFIDENCE, resamples=RESAMPLES, seed=SEED)
+        return ablation_gate(ablated, coverage(takes), self.config.gates.ablation)
 
     def from_the_start(self, judged: Judged) -> Failures:
         """Return the failing gates if the calibration sees the damage too."""
@@ -112,12 +110,10 @@ class RewardGates:
         return failures_of(self.baseline(judged.shadow), ablation, shadow)
 
     def _compare(self, shadow: pl.DataFrame, weights: Weights) -> Comparison:
-        shared = self.config.gates.shared
         return compare(
             with_reward(self.run, shadow, weights).with_columns(group="source_id"),
             weighed=[name for name, weight in weights.items() if weight > 0],
-            corr_floor=shared.corr_floor,
-            confidence=shared.confidence,
+            confidence=CONFIDENCE,
             resamples=RESAMPLES,
             seed=SEED,
         )

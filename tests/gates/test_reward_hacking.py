@@ -11,10 +11,8 @@ import pytest
 from rc1_lib.calibration.hacking_checks import reward_hacking_gate
 from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.run import published_config
 from tests.gates.verdicts import failed
 
-THRESHOLDS, SHARED = published_config().gates.reward_hacking, published_config().gates.shared
 RISING = (0.5, 0.6, 0.7)
 
 
@@ -26,11 +24,11 @@ def policy(margin: float = 0.3, above: float = 0.01, worst: float = 0.2, prompts
 
 
 def library(**changed: Earned) -> dict[str, Earned]:
-    return {**{f"policy_{number}": policy() for number in range(THRESHOLDS.min_policies)}, **changed}
+    return {**{f"policy_{number}": policy() for number in range(16)}, **changed}
 
 
 def judged(policies: dict[str, Earned], curve: Any = RISING, coverage: float | None = 1.0) -> set[str]:
-    return failed(reward_hacking_gate(policies, curve, THRESHOLDS, SHARED, (), coverage))
+    return failed(reward_hacking_gate(policies, curve, (), coverage))
 
 
 def test_a_reward_that_pays_no_adversarial_policy_passes() -> None:
@@ -64,7 +62,7 @@ def test_a_reward_whose_best_of_n_gets_worse_with_n_fails() -> None:
 
 def test_a_hedge_that_the_answer_rule_accepts_fails_by_name() -> None:
     paid = library(a_range=replace(policy(), solved=0.02), echo=replace(policy(), solved=0.02))
-    found = failed(reward_hacking_gate(paid, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0))
+    found = failed(reward_hacking_gate(paid, RISING, ["a_range"], 1.0))
     assert found == {"a_range: a hedge that the answer rule calls right, share"}
     honest = library(a_range=replace(policy(), solved=0.0))
-    assert not reward_hacking_gate(honest, RISING, THRESHOLDS, SHARED, ["a_range"], 1.0).failures
+    assert not reward_hacking_gate(honest, RISING, ["a_range"], 1.0).failures

@@ -14,6 +14,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.extras.adapters.trl import judge_reward, judge_reward_async
 from rc1_lib.extras.adapters.verl import UnscoredError, make_compute_score
 from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.reward import weighted_judge
 from rc1_lib.reward.chat import dialogue_of
 from rc1_lib.run import Run, published_config
 from tests.judge.bench import Bench, dialogue
@@ -101,16 +102,17 @@ def test_a_missing_score_gives_the_reward_none(bench: Bench) -> None:
         assert reward(*texts(1, 3, 2)) == [good[0], None, good[1]]
 
 
-def test_low_coverage_stops_the_training_once_enough_dialogues_were_scored(bench: Bench) -> None:
+def test_low_coverage_stops_the_training_once_enough_dialogues_were_scored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weighted_judge, "_ENOUGH", 10)
     with running(FAST) as server:
-        run = run_at(bench, server, "gates.stability.last=10", "gates.shared.min_coverage=0.75")
+        run = run_at(bench, server)
         reward = judge_reward(run, WEIGHTS)
         reward(*texts(*range(5)))
         server.behaviour = REFUSING
-        assert (
-            reward(*texts(*range(10, 14))) == [None] * 4
-        )  # 5 of 9: below the coverage, but fewer dialogues than gates.stability.last
-        with pytest.raises(RC1Error, match=r"50\.0% of 10 .* 75% \(gates\.shared\.min_coverage\).*declined"):
+        assert reward(*texts(*range(10, 14))) == [None] * 4, "5 of 9: below the coverage, but of too few dialogues"
+        with pytest.raises(RC1Error, match=r"50\.0% of 10 .* 98%\..*declined"):
             reward(*texts(20))
 
 

@@ -36,7 +36,7 @@ def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibra
     names = changes.pop("names", NAMES)
     settings: dict[str, Any] = {
         "prior": {names[0]: 0.5, names[-1]: 0.5}, "l2": 0.0, "max_weight": 0.5, "cv": 5, "boot": 20, "seed": 1,
-        "corr_floor": 0.05, "confidence": 0.9,
+        "confidence": 0.9,
     }  # fmt: skip
     return calibrate_weights(scores, target, groups, names=names, **(settings | changes))
 

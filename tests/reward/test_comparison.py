@@ -20,7 +20,7 @@ from rc1_lib.run import Run
 from tests.judge.bench import overrides
 from tests.judge.gateway import Gateway, Reply, completion
 
-FLOOR, CONFIDENCE = 0.05, 0.95
+CONFIDENCE = 0.95
 FIGURES = {
     "spearman", "kendall_tau", "top10_overlap", "top20_overlap", "top10_lead_kept", "corr_to_success_old",
     "corr_to_success_new", "corr_gain", "corr_improve_pct", "auc_old", "auc_new", "length_corr_old", "length_corr_new",
@@ -58,7 +58,7 @@ def scores(old: list[float], new: list[float], solved: list[bool], **columns: li
 
 
 def compared(frame: pl.DataFrame, resamples: int = 20) -> Comparison:
-    return compare(frame, weighed=["answered"], corr_floor=FLOOR, confidence=CONFIDENCE, resamples=resamples, seed=7)
+    return compare(frame, weighed=["answered"], confidence=CONFIDENCE, resamples=resamples, seed=7)
 
 
 def values(found: Comparison) -> dict[str, float]:

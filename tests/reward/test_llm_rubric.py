@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
+from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.reward.calibration import Calibration, calibrate_weights
 from rc1_lib.run import published_config
 
@@ -16,7 +17,7 @@ Vector = NDArray[np.float64]
 QUESTIONS = tuple(f"Q{number}" for number in range(1, 9))
 ANSWERS = (1, 2, 3, 4)
 SETTINGS = published_config().calibration
-GATE, SHARED = published_config().gates.calibration, published_config().gates.shared
+GATE = published_config().gates.calibration
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +49,7 @@ def calibrated(rated: pl.DataFrame, target: Vector | None = None) -> Calibration
         cv=SETTINGS.cv,
         boot=SETTINGS.boot,
         seed=SETTINGS.seed,
-        corr_floor=SHARED.corr_floor,
-        confidence=SHARED.confidence,
+        confidence=CONFIDENCE,
     )
 
 

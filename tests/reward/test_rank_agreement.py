@@ -157,4 +157,4 @@ def test_columns_of_unequal_length_or_with_invalid_numbers_raise_an_error(
     [(0.5, 0.4, 25), (0.3, 0.4, -25), (0.06, 0.01, 100), (0.02, -0.4, 105), (-0.03, -0.01, -40), (0.1, 0.0, 200)],
 )
 def test_improvement_pct_over_small_and_negative_bases(new: float, old: float, percent: float) -> None:
-    assert improvement_pct(new, old, 0.05) == pytest.approx(percent)
+    assert improvement_pct(new, old) == pytest.approx(percent)

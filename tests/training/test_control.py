@@ -173,7 +173,7 @@ def test_control_gate_fails_if_the_policy_did_not_move(done: Run) -> None:
     records = [
         one for policy in ("sft", "control") for one in records_of(unmoved, rows, policy=policy, mode="sampled", seed=1)
     ]
-    gate = control_gate("constant", compare(done, episode_frame(records)), {1: 0.0}, done.config.gates.control, 1)
+    gate = control_gate("constant", compare(done, episode_frame(records)), {1: 0.0}, 1)
     assert [check.name for check in gate.failures] == ["constant reward, seed 1: KL to the start, nats an episode"]
-    found, gates = compare(done, episode_frame(records)), done.config.gates
-    assert control_gate("constant", found, {1: 1.0}, gates.control, 13).status is Status.ERROR
+    found = compare(done, episode_frame(records))
+    assert control_gate("constant", found, {1: 1.0}, 13).status is Status.ERROR

@@ -1,4 +1,4 @@
-"""After nights without a server or worker only the newest scheduled run is wanted; the others would check the same."""
+"""After nights without a server only the newest scheduled run is wanted; the others would check the same."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from prefect.client.schemas.filters import (
     FlowRunFilterStateType,
 )
 from prefect.client.schemas.objects import StateType
-from prefect.states import Cancelled
 
 
-def cancel_if_missed(flow_run_id: UUID) -> bool:
-    """Cancel a run if its deployment's schedule has a newer one that is due, and return whether it did."""
+def is_missed(flow_run_id: UUID) -> bool:
+    """Return whether a run was scheduled, and its schedule has a newer one that is due."""
     with get_client(sync_client=True) as client:
         run = client.read_flow_run(flow_run_id)
         begins = run.expected_start_time
@@ -31,8 +30,4 @@ def cancel_if_missed(flow_run_id: UUID) -> bool:
                 expected_start_time=FlowRunFilterExpectedStartTime(after_=begins, before_=datetime.now(UTC)),
             )
         )
-        newer = [other for other in due if other.auto_scheduled and other.expected_start_time != begins]
-        if newer:
-            message = f"missed; {len(newer)} newer run(s) of this schedule are due, and the newest checks the same"
-            client.set_flow_run_state(run.id, Cancelled(message=message), force=True)
-    return bool(newer)
+    return any(other.auto_scheduled and other.expected_start_time != begins for other in due)
