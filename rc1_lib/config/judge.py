@@ -52,8 +52,6 @@ class JudgeLimits(Section):
     """Initial requests per second; the rate adapts to what the provider accepts."""
     concurrency: Annotated[tuple[Positive, Positive], AfterValidator(ordered)]
     """Minimum and maximum number of concurrent requests; it adapts between them."""
-    attempts: Positive
-    """Maximum attempts at one reply."""
     timeout_s: Annotated[float, Field(gt=0)]
     """Timeout of one attempt, in seconds."""
 

@@ -38,6 +38,8 @@ DEADLINE_S = 180.0
 """Seconds for one reply, including all attempts and waits, so that a dead call does not hold up a run of thousands."""
 MAX_WAIT_S = 300.0
 """If a provider asks for a longer pause, the run ends, since a person should know; paid scores are kept."""
+ATTEMPTS = 6
+"""Attempts at one reply; the waits between them double."""
 BAD_REPLY_ATTEMPTS = 2
 """Paid attempts at a reply that cannot be parsed, in all runs: a judge that fails twice usually fails again."""
 _UNPACED_RPS = 1e6
@@ -135,14 +137,14 @@ class JudgeClient:
         return got
 
     async def _reply(self, request: SampleRequest, template: Ask, state: _AttemptState, fresh: bool) -> SampleResult:
-        """Return a reply, readable or not, retrying failed attempts up to `judge.limits.attempts`."""
-        for number in range(self.config.limits.attempts):
+        """Return a reply, readable or not, retrying failed attempts up to `ATTEMPTS`."""
+        for number in range(ATTEMPTS):
             try:
                 return await self._attempt(request, template, state, fresh)
             except CallFailedError as failure:
                 state.failure = failure
             gap = random.uniform(0.0, min(_LONGEST_GAP_S, _FIRST_GAP_S * 2.0**number))
-            if number + 1 < self.config.limits.attempts and self._should_retry(state, gap):
+            if number + 1 < ATTEMPTS and self._should_retry(state, gap):
                 await self._unless_stopped(asyncio.sleep(gap))
             else:
                 break
@@ -296,8 +298,7 @@ class JudgeClient:
     def _note_silence(self, failure: CallFailedError) -> None:
         """Stop the run if the provider seems down: every concurrent call has used up its attempts without a reply."""
         self._unanswered += 1
-        limits = self.config.limits
-        if self._unanswered >= limits.attempts * limits.concurrency[1]:
+        if self._unanswered >= ATTEMPTS * self.config.limits.concurrency[1]:
             reason = f"{self._unanswered} attempts in a row brought no reply: {mask(str(failure), self._secrets)}"
             self.halt(reason + _SLOW * (failure.fault is AttemptOutcome.TIMEOUT))
 

@@ -51,10 +51,11 @@ def test_missing_store_is_reported_and_not_created(rc1: Rc1, tmp_path: Path) -> 
 
 
 def test_stat_counts_attempts_retries_and_replays_separately(
-    rc1: Rc1, server: JudgeServer, bench: Bench, tmp_path: Path
+    rc1: Rc1, server: JudgeServer, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("rc1_lib.judge.client.ATTEMPTS", 20)
     server.behaviour = Behaviour(delay="zero", seed=3, faults={FaultKind.SERVER_ERROR: 0.2})
-    priced = ("judge.prices.input=1", "judge.prices.output=1", "judge.limits.attempts=20")
+    priced = ("judge.prices.input=1", "judge.prices.output=1")
     for _ in range(2):
         bench.score(server, [dialogue(number) for number in range(5)], *priced)
     requests, failed = server.stats().requests, server.stats().by_kind["server_error"]

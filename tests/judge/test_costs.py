@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.judge import client
 from rc1_lib.judge.budget import known_usd
 from rc1_lib.judge.judge import UNKNOWN_COST, traffic_note
 from rc1_lib.judge.providers import LIVE
@@ -36,13 +37,15 @@ def test_every_provider_works_with_every_channel_and_without_parameters(
     ],
 )  # fmt: skip
 def test_an_incomplete_reply_gives_a_missing_score_and_is_not_paid_again(
-    finish: str, outcomes: dict[str, int], bench: Bench, gateway: Gateway
+    finish: str, outcomes: dict[str, int], bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reply = completion()
     reply[2]["choices"][0]["finish_reason"] = finish
     gateway.replies = lambda number, body, headers: reply
-    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.limits.attempts=2")
-    again = bench.score_at(gateway.url, dialogues(1), "judge.samples=1", "judge.limits.attempts=1")
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.samples=1")
+    monkeypatch.setattr(client, "ATTEMPTS", 1)
+    again = bench.score_at(gateway.url, dialogues(1), "judge.samples=1")
     assert (judged.coverage, judged.rows["answered"].to_list()) == (0.0, [None])
     assert again.calls == (1 if "server_error" in outcomes else 0)
     assert dict(bench.outcomes()) == {name: count + again.calls for name, count in outcomes.items()}
@@ -70,8 +73,9 @@ def test_the_cost_without_prices_is_unknown_instead_of_zero(bench: Bench) -> Non
     assert known_usd(free, 0.0, 6) == 0.0
 
 
-def test_a_request_that_was_never_sent_costs_nothing(bench: Bench) -> None:
-    more = ("judge.samples=1", "judge.prices={input: 1, output: 1}", "judge.limits.attempts=2")
+def test_a_request_that_was_never_sent_costs_nothing(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
+    more = ("judge.samples=1", "judge.prices={input: 1, output: 1}")
     judged = bench.score_at("http://127.0.0.1:9/v1", dialogues(1), *more)
     log = bench.log().filter(pl.col("outcome") == "connection")
     assert (judged.usd, log["cost_usd"].to_list()) == (0.0, [0.0, 0.0])

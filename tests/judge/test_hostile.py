@@ -61,8 +61,9 @@ def test_a_provider_that_rate_limits_every_call_stops_the_run(
     bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "MAX_WAIT_S", 1.0)
+    monkeypatch.setattr(client, "ATTEMPTS", 50)
     gateway.replies = lambda number, body, headers: (429, {}, {"error": {"message": "slow down"}})
-    judged = bench.score_at(gateway.url, dialogues(50), "judge.limits.attempts=50")
+    judged = bench.score_at(gateway.url, dialogues(50))
     assert "rate-limited every call" in judged.stopped
     assert judged.coverage == 0.0
 
@@ -73,7 +74,8 @@ def test_stored_scores_do_not_count_if_the_model_version_cannot_be_checked(
     monkeypatch.setattr(judge, "MODEL_CHECK_S", 0)
     bench.score_at(gateway.url, dialogues(2))
     gateway.replies = lambda number, body, headers: (500, {}, {"error": {"message": "down"}})
-    judged = bench.score_at(gateway.url, dialogues(2), "judge.limits.attempts=2")
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
+    judged = bench.score_at(gateway.url, dialogues(2))
     assert "current model" in judged.stopped
     assert judged.coverage == 0.0
 

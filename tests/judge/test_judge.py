@@ -409,10 +409,11 @@ def test_cancelling_closes_every_connection_and_the_store_still_works(provider: 
 
 @pytest.mark.parametrize(("kind", "advised"), [(FaultKind.HANG, True), (FaultKind.SERVER_ERROR, False)])
 def test_a_run_without_replies_stops_and_names_the_concurrency_only_after_timeouts(
-    kind: FaultKind, advised: bool, bench: Bench
+    kind: FaultKind, advised: bool, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
     timeout_s = 0.3 if advised else 60  # an answer may be late on a busy machine
-    quick = ("judge.limits.attempts=2", "judge.limits.concurrency=[2,2]", f"judge.limits.timeout_s={timeout_s}")
+    quick = ("judge.limits.concurrency=[2,2]", f"judge.limits.timeout_s={timeout_s}")
     with running(Behaviour(delay="zero", faults={kind: 1.0})) as server:
         judged = bench.score(server, dialogues(4), *quick)
     assert judged.stopped.startswith("4 attempts in a row brought no reply")

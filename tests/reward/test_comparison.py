@@ -174,9 +174,10 @@ def test_unstable_rows_count_less_and_unscored_rows_not_at_all(
     fresh_copy: Callable[..., Run], gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The samples disagree on the first dialogue, and the second has a missing score."""
+    monkeypatch.setattr(client, "ATTEMPTS", 1)
     monkeypatch.setattr(client, "BAD_REPLY_ATTEMPTS", 1)
     run = fresh_copy(
-        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]", "judge.limits.attempts=1",
+        *overrides(gateway.url), "judge.samples=2", "judge.limits.concurrency=[1,1]",
     )  # fmt: skip
 
     def reply(number: int, body: str, headers: dict[str, str]) -> Reply:

@@ -24,6 +24,7 @@ from rc1_lib.environment.rewards import RewardSettings, reward_terms
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.judge import client
 from rc1_lib.judge.judge import open_judge, open_store
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.results import JudgeStoppedError
@@ -160,8 +161,9 @@ def test_audit_returns_plain_scores_and_checks_the_budget_first(tiny: Tiny, serv
 
 def test_repeated_step_reuses_its_scores_without_requests(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(episode_judge, "MIN_SCORED", 0.1)
+    monkeypatch.setattr(client, "ATTEMPTS", 1)
     with running(FAILING) as failing:
-        run = live_run(tiny, failing, "judge.limits.attempts=1")
+        run = live_run(tiny, failing)
         first = EpisodeJudge(run).score(dialogues(20))
         asked = failing.stats().requests
         assert 0 < first.scored < 20
