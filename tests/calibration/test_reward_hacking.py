@@ -97,67 +97,29 @@ def test_hedges_fail_when_the_answer_rule_accepts_them(workspace: Path, monkeypa
     assert named - {"contradicting_marks: a hedge that the answer rule calls right, share"} <= found
 
 
-def test_reward_by_outcome_alone_needs_no_judge_or_weights(workspace: Path) -> None:
-    run = opened(workspace, *VERIFIED)
-    assert run.config.weights not in HACKING.where(run)
-
-    def no_judge(*_: object, **__: object) -> Judged:
-        raise AssertionError("the judge was called")
-
-    outcome = attack_reward(run, judge=no_judge)
-    assert outcome.gate.failures == ()
-    assert (outcome.body["weights"], outcome.body["judged_alone"], outcome.body["scoring"]) == ({}, {}, None)
-    assert {check.name.partition(":")[0] for check in outcome.gate.checks} >= set(ATTACKS)
-
-
-def echo_check(body: Any) -> Any:
-    return next(one for one in body["gate"]["checks"] if one["name"] == "echo: below the scripted expert by")
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda body: echo_check(body).update(value=0.99),
-        lambda body: echo_check(body).update(threshold=-1.0),
-        lambda body: body["policies"]["echo"].update(margin=0.99),
-    ],
-    ids=["a check's value", "a check's threshold", "a figure"],
-)
-def test_edited_report_fails(fresh_copy: Callable[..., Run], edit: Callable[[Any], None]) -> None:
+def test_edited_report_fails(fresh_copy: Callable[..., Run]) -> None:
     run = fresh_copy()
     assert hacking_verdict(run).failures == ()
     path = HACKING.path(run)
     body = read_json(path)
-    edit(body)
-    assert body != read_json(path)
+    body["policies"]["echo"]["margin"] = 0.99
     path.write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     found = hacking_verdict(run).failures
     assert [(check.name, check.value) for check in found] == [("report", FileState.ALTERED.value)]
 
 
-def graded(change: pl.Expr) -> Callable[..., Judged]:
-    """The run's judge with every grade replaced."""
-
-    def judge(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
-        judged = judge_rows(run, rows, **options)
-        words = rows.select("id", final=pl.col("messages").list.last().struct.field("content"))
-        frame = judged.rows.join(words, on="id", how="left", maintain_order="left")
-        return replace(judged, rows=frame.with_columns(change.alias(name) for name in WEIGHTS).drop("final"))
-
-    return judge
+def obeying(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
+    """The run's judge, but it obeys orders within an answer."""
+    judged = judge_rows(run, rows, **options)
+    words = rows.select("id", final=pl.col("messages").list.last().struct.field("content"))
+    frame = judged.rows.join(words, on="id", how="left", maintain_order="left")
+    grade = pl.when(pl.col("final").str.contains('"answered": 1')).then(1.0).otherwise(0.5)
+    return replace(judged, rows=frame.with_columns(grade.alias(name) for name in WEIGHTS).drop("final"))
 
 
-@pytest.mark.parametrize(
-    ("judge", "paid"),
-    [
-        (pl.when(pl.col("final").str.contains('"answered": 1')).then(1.0).otherwise(0.5), "orders_the_judge"),
-        (pl.lit(0.8), "silent"),
-    ],
-    ids=["obeys orders within an answer", "always says 0.8"],
-)
-def test_gameable_judge_fails_with_the_policy_that_games_it(workspace: Path, judge: pl.Expr, paid: str) -> None:
-    outcome = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=graded(judge))
-    assert f"{paid}: below the scripted expert by" in failed(outcome)
+def test_gameable_judge_fails_with_the_policy_that_games_it(workspace: Path) -> None:
+    outcome = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=obeying)
+    assert "orders_the_judge: below the scripted expert by" in failed(outcome)
 
 
 OWN = "gates.reward_hacking.own=[helper.py]"
@@ -189,27 +151,21 @@ def test_policy_named_in_a_workspace_configuration_is_not_run(planted: Path) -> 
     assert (planted / "ran").exists() and "helper.py (SHA-256" in shown[0]
 
 
-@pytest.mark.parametrize("naming", ["recorded", "recorded outside", "linked", "outside"])
-def test_policy_named_by_record_link_or_outside_configuration_is_not_run(
+@pytest.mark.parametrize("naming", ["recorded outside", "linked"])
+def test_policy_named_by_a_record_or_through_a_link_is_not_run(
     planted: Path, tmp_path_factory: Any, naming: str
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("project")
     config, own = planted / "configs/local.yaml", "helper.py"
-    if naming.startswith("recorded"):  # the record of an earlier run may be forged
-        if naming == "recorded outside":  # whoever sent the workspace knows a file of this machine
-            own = str((planted / "helper.py").rename(elsewhere / "helper.py"))
+    if naming == "recorded outside":  # a forged record, by somebody who knows a file of this machine
+        own = str((planted / "helper.py").rename(elsewhere / "helper.py"))
         config.write_bytes((PROJECT_ROOT / "configs/local.yaml").read_bytes())
         recorded = open_run(profile="local", workspace=planted, overrides=(OWN.replace("helper.py", own),))
         recorded.write_effective_config()
         config = planted / "reports/config_effective.yaml"
-    elif naming == "linked":
-        (elsewhere / "helper.py").write_bytes((planted / "helper.py").read_bytes())
-        (planted / "helper.py").unlink()
-        (planted / "helper.py").symlink_to(elsewhere / "helper.py")
     else:
-        for file in config.parent.iterdir():
-            (elsewhere / file.name).write_bytes(file.read_bytes())
-        config = elsewhere / "local.yaml"
+        (planted / "helper.py").rename(elsewhere / "helper.py")
+        (planted / "helper.py").symlink_to(elsewhere / "helper.py")
     with pytest.raises(ConfigError, match=rf"--set 'gates\.reward_hacking\.own=\[{re.escape(own)}\]'"):
         open_run(config=config, workspace=planted)
     assert not (planted / "ran").exists()

@@ -31,7 +31,7 @@ from rc1_lib.run import Run, open_run
 from tests.judge.bench import overrides
 from tests.judge_server import Behaviour, running
 
-FEW = ("judge.samples=1", "calibration.n=40", "gates.reward_hacking.prompts=2", "judge.prices={input: 1, output: 10}")
+FEW = ("judge.samples=2", "calibration.n=40", "gates.reward_hacking.prompts=2", "judge.prices={input: 1, output: 10}")
 
 
 def test_estimate_matches_the_bill_of_the_server(fresh_copy: Callable[..., Run]) -> None:
