@@ -171,7 +171,7 @@ def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact
         run = copied(
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500", "judge.limits.max_rps=500",
-            "gates.shared.min_outcomes=1000", "gates.waivers={}",
+            "gates.shared.min_outcomes=1000", "gates.waivers={judge_agreement: no labels yet}",
             "judge.baseline.path=data/judge/baseline/of_another.json", weights=False,
         )  # fmt: skip
         state = ended(preflight, run, build="auto")
