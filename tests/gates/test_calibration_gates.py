@@ -30,8 +30,8 @@ SHARED = SharedThresholds(
 )  # fmt: skip
 WEIGHTS = WeightsGate(max_weight=0.5, sum_tolerance=1e-6)
 NAN = float("nan")
-STUCK = "weighed dimensions stuck on one grade"
-CONSTANT = "weighed dimensions that say the same of every dialogue"
+STUCK = "weighed criteria stuck on one grade"
+CONSTANT = "weighed criteria that say the same of every dialogue"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
 LENGTH_NEW = "new reward follows the answers' length, rank correlation"
 NO_CHANGES: Mapping[str, float] = {}
