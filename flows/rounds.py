@@ -17,11 +17,10 @@ from prefect.futures import wait
 from prefect.logging import get_run_logger
 from prefect.task_runners import TaskRunner
 
-from rc1_lib.check_words import tally
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import BY_NAME, gates_of_round, round_title
-from rc1_lib.preflight.round_report import fingerprints, round_passed
+from rc1_lib.preflight.round_report import fingerprints, round_passed, tally
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress

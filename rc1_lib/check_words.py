@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -103,13 +102,6 @@ def round_sentence(results: Sequence[GateResult]) -> str:
     passed = f"{sum(result.status is Status.PASSED for result in results)} of {len(results)} gates passed"
     passed += f", {len(waived)} waived: {', '.join(waived)}" if waived else ""
     return passed + _not_applicable(results) + _waiting(results)
-
-
-def tally(results: Sequence[GateResult]) -> str:
-    """Return `18 of 22 gates passed, 2 failed, 2 waived`."""
-    counts = Counter(result.status for result in results)
-    passed = f"{counts.pop(Status.PASSED, 0)} of {len(results)} gates passed"
-    return ", ".join([passed, *(f"{count} {status.value}" for status, count in counts.items())])
 
 
 def _not_applicable(results: Sequence[GateResult]) -> str:

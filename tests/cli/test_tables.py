@@ -8,10 +8,11 @@ from typing import Any
 import polars as pl
 from rich.console import Console
 
-from rc1_lib.check_words import failed_lines, tally
+from rc1_lib.check_words import failed_lines
 from rc1_lib.cli.tables import gates_table, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
+from rc1_lib.preflight.round_report import tally
 from rc1_lib.records import Check, GateResult
 
 
