@@ -20,8 +20,8 @@ from prefect.task_runners import TaskRunner
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import BY_NAME, gates_of_round, round_title
-from rc1_lib.preflight.round_report import fingerprints, round_passed
-from rc1_lib.records import PASSING, GateResult, Status
+from rc1_lib.preflight.round_report import fingerprints, round_passed, tally
+from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.file_hashes import forget_hashes
@@ -93,8 +93,7 @@ def judge_round(
             error = "its files changed while it was evaluated; run again when nothing writes to them"
             result = GateResult(name, error=error)
         results.append(result)
-    passed = sum(result.status in PASSING for result in results)
-    report_progress(round_title(number), len(results), len(results), f"{passed} of {len(results)} gates passed")
+    report_progress(round_title(number), len(results), len(results), tally(results))
     return JudgedRound(number, results, faults)
 
 

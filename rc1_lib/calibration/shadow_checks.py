@@ -66,8 +66,8 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         at_least(
             "spearman", value["spearman"], thresholds.min_spearman,
             _penalty_advice(compared, "spearman", thresholds.min_spearman)
-            or f"the new reward {'reverses' if value['spearman'] < 0 else 'departs from'} the old order; see the rank "
-            "scatter, raise calibration.l2 or drop a rule",
+            or f"the new reward orders dialogues {'the other way round' if value['spearman'] < 0 else 'differently'}; "
+            "see the rank scatter, raise calibration.l2 or drop a rule",
             interval["spearman"],
         ),
         at_least(
@@ -224,7 +224,7 @@ def none_stuck(constant: Mapping[str, float]) -> Check:
         constant: weighted criterion that gives all dialogues the same score -> that score.
     """
     return equal(
-        "weighed dimensions stuck on one grade",
+        "weighed criteria stuck on one grade",
         _in_words({name: score for name, score in constant.items() if 0 < score < 1}), _in_words({}),
         "their weight has no effect on the order: read the judge's replies about them, fix the judge, score again",
     )  # fmt: skip
@@ -238,7 +238,7 @@ def none_repeated(repeats: Mapping[str, float]) -> Check:
     """
     again = sum(value >= _REPEATS_AT for value in repeats.values())
     return at_most(
-        "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), _MAX_REPEATS,
+        "weighed criteria that repeat another one, share", again / (len(repeats) + 1), _MAX_REPEATS,
         "several criteria repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
         "its instructions so that each criterion is graded separately",
     )  # fmt: skip
@@ -246,7 +246,7 @@ def none_repeated(repeats: Mapping[str, float]) -> Check:
 
 def constant_shown(constant: Mapping[str, float]) -> Check:
     """Report the weighted criteria that give every dialogue the same score."""
-    return info("weighed dimensions that say the same of every dialogue", _in_words(constant))
+    return info("weighed criteria that say the same of every dialogue", _in_words(constant))
 
 
 def _in_words(constant: Mapping[str, float]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rc1_lib.evidence import Evidence
     from rc1_lib.run import Run
 
+_SHOWN = {"shadow": "shadow set", "takes": "its rollouts", "pool": "pool"}
 _GATES = ("mix", "length", "diversity", "duplicates", "leakage")
 _OF_ROWS = ("consistency", "missing_piece")
 _REPORT = "reports/rc1/validate_pool.json"
@@ -84,7 +85,7 @@ def build_pool(
     manifests: dict[str, Any] = {part: read_manifest(run.workspace, path) for part, path in paths.items()}
     for part, path in paths.items():
         done = "written" if part in wanted else _UNCHANGED
-        session.show(f"{part}: {manifests[part]['rows']} rows, {run.workspace.path(path)}, {done}")
+        session.show(f"{_SHOWN[part]}: {manifests[part]['rows']} rows, {run.workspace.path(path)}, {done}")
         session.show(f"    sha256 {manifests[part]['sha256']}")
     body = manifests["pool"]["report"]
     session.show(

@@ -62,8 +62,8 @@ _MAX_EFFECT_PP = 10.0
 requires."""
 
 _FEW = "prompts tried"
-_FLAT = "share without a difference between takes"
-_ALIKE = "share that all takes solve, or none"
+_FLAT = "share without a difference between rollouts"
+_ALIKE = "share that all rollouts solve, or none"
 _EVERY = "share that every take solves"
 _SOLVED = "solved by one take of all"
 _CUT = "turns cut, share"
@@ -148,7 +148,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
         )
     group = learnable(takes)
     return (
-        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {TAKES} takes each "
+        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {TAKES} rollouts each "
         f"{group.pass_n.value:.0%} are solved by one of them, {group.flat.value:.0%} show no difference"
     )
 

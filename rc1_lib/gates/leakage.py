@@ -17,14 +17,17 @@ from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offend
 from rc1_lib.config.thresholds import LeakageGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.spec import GateSpec, Round
+from rc1_lib.pool.leaks import search_rows
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import Check, GateResult
-from rc1_lib.rows.spoken import places, question_texts, spoken
-from rc1_lib.runtime.batches import slices
-from rc1_lib.text.leak_search import MAX_KEPT, MAX_KEPT_ALIKE, LeakSearch, Spelled, common
+from rc1_lib.rows.spoken import places, question_texts
+from rc1_lib.text.leak_search import MAX_KEPT, MAX_KEPT_ALIKE, Spelled, common
 from rc1_lib.text.normalization import folded, read, words
 
-_ADVICE = "drop the rows listed, or rebuild: the builder leaves shadow questions out, so the leak came from elsewhere"
+_ADVICE = (
+    "build again (rc1 build-pool --rebuild): the builder leaves out what this measure finds, so the rows listed came "
+    "from elsewhere or from an earlier version"
+)
 
 
 def leakage_gate(
@@ -35,12 +38,7 @@ def leakage_gate(
     by_task: Sequence[str],
 ) -> GateResult:
     """Check how much of a shadow question each row contains, and that no source question or id is in both."""
-    asked = question_texts(shadow)
-    search = LeakSearch(
-        asked, question_texts(rows), thresholds, templates=template_texts,
-        ids=pl.concat([shadow.select(id=name).with_row_index("held") for name in ("id", "source_id")]),
-    )  # fmt: skip
-    found = search.over(spoken(rows[part]) for part in slices(rows.height))
+    found, checkable = search_rows(rows, shadow, thresholds, template_texts)
     spelled = _named(found.spelled.with_columns(similarity=pl.lit(1.0)), rows, shadow)
     repeated, retellings = _named(found.repeated, rows, shadow), _named(found.retold, rows, shadow)
     whole = pl.concat([repeated.select(spelled.columns), spelled])
@@ -52,11 +50,11 @@ def leakage_gate(
         equal("rows from a shadow question", same_source.height, 0, _ADVICE),
         equal("rows that name a shadow row", ids["row"].n_unique(), 0, _ADVICE),
         equal(
-            "shadow questions too short to check", shadow.height - search.checkable, 0,
+            "shadow questions too short to check", shadow.height - checkable, 0,
             f"fewer than {thresholds.ngram} tokens in a row without template text: lower gates.leakage.ngram",
         ),
         at_least("rows compared", rows.height, 1, "there are no rows to check"),
-        at_least("shadow questions compared", search.checkable, 1, "there are no shadow questions to check against"),
+        at_least("shadow questions compared", checkable, 1, "there are no shadow questions to check against"),
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
         *_highest("similarity", whole, "similarity", thresholds.max_similarity, by_task),
         *_highest("retold", retellings.filter(~pl.col("alike")), "kept", MAX_KEPT, by_task),
@@ -71,7 +69,8 @@ def leakage_gate(
             _leaks(ids.with_columns(share=pl.lit(1.0)), "share", "id"),
         ]
     )
-    listed = _with_places(leaks.unique(["row", "held"], keep="first", maintain_order=True), rows, asked)
+    leaks = leaks.unique(["row", "held"], keep="first", maintain_order=True)
+    listed = _with_places(leaks, rows, question_texts(shadow))
     listed += offenders(same_source.select("id", "task", "source_id"), "same source question")
     return GateResult("leakage", tuple(checks), offenders=listed)
 

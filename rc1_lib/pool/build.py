@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -15,12 +15,14 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.thresholds import LeakageGate
 from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
+from rc1_lib.pool.leaks import search_rows
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
 from rc1_lib.pool.teacher import fits
 from rc1_lib.pool.templates import Pack
 from rc1_lib.pool.temporary_lines import Place, TemporaryLines
 from rc1_lib.pool.variants import Variant, pose_variants
 from rc1_lib.records import Question, Task
+from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.runtime.batches import slices
 from rc1_lib.text.leak_search import LeakSearch
@@ -72,6 +74,7 @@ def plan(
     *,
     pool: bool = True,
     held_elsewhere: Sequence[Question] = (),
+    leaking: Collection[str] = (),
 ) -> Plans:
     """Decide every row of the shadow set and of the pool.
 
@@ -80,6 +83,7 @@ def plan(
         questions: the source's questions by task.
         pool: if False, plan only the shadow set, which is the same either way.
         held_elsewhere: questions held out by another run, which the pool must leave out too.
+        leaking: ids of questions whose rows contain a shadow question; the pool leaves them out.
 
     Raises:
         SourceError: when there are too few questions.
@@ -94,9 +98,9 @@ def plan(
     others = {question.id for question in held_elsewhere}
     own = [question for question in free if question.id not in others]
     own = lend_pages(own, posable, config.pool.seed, withheld=[*held, *held_elsewhere])
-    clean, leaking = decontaminate(own, [*held, *held_elsewhere], config.gates.leakage)
-    report.dropped["repeats a shadow question"] += leaking + len(free) - len(own)
-    rows = plan_pool(config, clean)
+    clean, repeating = decontaminate(own, [*held, *held_elsewhere], config.gates.leakage)
+    report.dropped["repeats a shadow question"] += repeating + len(free) - len(own) + len(leaking)
+    rows = plan_pool(config, [question for question in clean if question.id not in leaking])
     report.second_uses = sum(row.use > 0 for row in rows)
     return Plans(plan_shadow(held), rows, report)
 
@@ -160,6 +164,26 @@ def write_rows(
         report.too_short_or_long += not taken.right_length
         report.unplayable += row.question.dialogue is not None and not is_playable(row.question.dialogue)
         yield line
+
+
+def leaking_questions(
+    lines: Iterable[bytes], shadow: Iterable[bytes], planned: Sequence[PlannedRow], limits: LeakageGate, pack: Pack
+) -> set[str]:
+    """Return the ids of questions whose rows contain a shadow question, as the gate `leakage` measures it.
+
+    Only the rows tell: a shadow row says less than its question if it withholds something, and the words that weigh
+    are those that are rare among the pool's own questions.
+
+    Args:
+        lines: the pool's rows, as planned.
+        shadow: the shadow set's rows.
+        planned: the plan of the pool.
+        limits: of the gate.
+        pack: the templates, whose words do not count.
+    """
+    rows, held = (pl.read_ndjson(b"".join(part), schema=pl.Schema(ROW_COLUMNS)) for part in (lines, shadow))
+    found, _ = search_rows(rows, held, limits, [text for lang in ("en", "zh") for text in pack.literals(lang)])
+    return {planned[row].question.id for row in found.rows(limits)}
 
 
 def chosen_variants(

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.difficulty.features import cache_metrics
-from rc1_lib.pool.build import BuildReport, Plans, Progress, plan, write_rows
+from rc1_lib.pool.build import BuildReport, Plans, Progress, leaking_questions, plan, write_rows
 from rc1_lib.pool.derived import PARTS, SAMPLE_MANIFEST, Part
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.takes import TakesReport, write_takes
@@ -69,7 +69,7 @@ def drawn(run: Run) -> tuple[list[Row], list[Row]]:
         TemplateError: when the pack is invalid.
     """
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
-    shadow = _planned(run, ("shadow",))[0].shadow
+    shadow = _planned(run, ("shadow",), pack)[0].shadow
     with gc_paused():
         lines = list(write_rows(shadow, run.config, pack, BuildReport()))
         return [orjson.loads(line) for line in lines], [
@@ -79,7 +79,7 @@ def drawn(run: Run) -> tuple[list[Row], list[Row]]:
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
-    plans, skipped = _planned(run, parts)
+    plans, skipped = _planned(run, parts, pack)
     # Hashed before anything is written: if an input changes meanwhile, these files were not made from the new one.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
     written: dict[str, Any] = {}
@@ -93,11 +93,21 @@ def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[s
     return written
 
 
-def _planned(run: Run, parts: Sequence[Part]) -> tuple[Plans, dict[str, dict[str, int]]]:
+def _planned(run: Run, parts: Sequence[Part], pack: Pack) -> tuple[Plans, dict[str, dict[str, int]]]:
     """Return the plans, and how many records of the source were skipped for which reason."""
-    held_elsewhere = held_out_elsewhere(run.config, run.workspace)
-    questions, skipped = load_questions(run.config, run.workspace)
-    return plan(run.config, questions, pool="pool" in parts, held_elsewhere=held_elsewhere), skipped
+    config, pool = run.config, "pool" in parts
+    held_elsewhere = held_out_elsewhere(config, run.workspace)
+    questions, skipped = load_questions(config, run.workspace)
+    leaking: set[str] = set()
+    while True:
+        plans = plan(config, questions, pool=pool, held_elsewhere=held_elsewhere, leaking=leaking)
+        if all(row.question.source == "embedded" for row in plans.pool):  # its questions share no invented name
+            return plans, skipped
+        rows, shadow = (write_rows(part, config, pack, BuildReport()) for part in (plans.pool, plans.shadow))
+        found = leaking_questions(rows, shadow, plans.pool, config.gates.leakage, pack)
+        if not found:
+            return plans, skipped
+        leaking |= found
 
 
 def _write(

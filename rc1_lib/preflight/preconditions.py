@@ -5,13 +5,13 @@ from __future__ import annotations
 from rc1_lib.calibration.hacking_checks import GATE as REWARD_HACKING
 from rc1_lib.calibration.hacking_checks import MIN_PROMPTS
 from rc1_lib.calibration.judged_rows import dimensions
-from rc1_lib.calibration.reward_hacking import own_attacks
+from rc1_lib.calibration.reward_hacking import library
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.file import load_config
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
-from rc1_lib.evidence import CONFIG, Evidence
+from rc1_lib.evidence import CONFIG, GIVEN, Evidence
 from rc1_lib.gates.gate_list import PREFLIGHT, evaluate
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
@@ -47,6 +47,7 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     if calibrates:
         check_can_calibrate(run)
         check_source(run)
+        check_given(run)
         if not run.config.why_not_judged:
             check_judge(run)
         if run.config.judge.provider in LIVE:
@@ -132,8 +133,19 @@ def check_source(run: Run) -> None:
         files_of_tasks(place, list(run.config.datasets))
 
 
+def check_given(run: Run) -> None:
+    """Reject a run that lacks a file which a gate or the ticket reads, and which RC1 does not make.
+
+    Raises:
+        RC1Error: names the file, and where it comes from.
+    """
+    for one in GIVEN:
+        if one.applies(run) and not one.path(run).exists():
+            one.sha256(run)  # raises
+
+
 def check_can_calibrate(run: Run) -> None:
-    """Reject an attack too small for its gate, and sources on which the ablation cannot run.
+    """Reject an attack too small for its gate, unreadable own policies, and sources on which no ablation can run.
 
     Finished dialogues have only one per prompt.
 
@@ -147,8 +159,8 @@ def check_can_calibrate(run: Run) -> None:
             f"gates.reward_hacking.prompts: found {attack.prompts}, expected at least {MIN_PROMPTS}, or the "
             f"gate has no verdict on any policy; raise it"
         )
-    if missing := [path for path, sha256 in own_attacks(run).items() if not sha256]:
-        raise ConfigError(f"{missing[0]}: Python file not found, but gates.reward_hacking.own names it")
+    if REWARD_HACKING not in run.config.gates.waivers:
+        library(run)  # reads the user's own policies
     if are_finished(run.config, run.workspace):
         check_dialogues(source_path(run.config.sources.use, run.workspace))
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from rc1_lib.gates.gate_list import gates_of_round
 from rc1_lib.pool.derived import POOL
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.git import GitState, code_named, read_code
-from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
+from rc1_lib.records import PASSING, GateResult, Status, not_applicable_of, waivers_of
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, write_checksum, write_json, write_text
@@ -31,6 +32,13 @@ def round_passed(results: Sequence[GateResult], number: int) -> bool:
     """Return whether every gate of the round passed, was waived by name or is not applicable."""
     found = {result.name: result.status for result in results}
     return all(found.get(spec.name) in PASSING for spec in gates_of_round(number))
+
+
+def tally(results: Sequence[GateResult]) -> str:
+    """Return `18 of 22 gates passed, 2 failed, 2 waived`."""
+    counts = Counter(result.status for result in results)
+    passed = f"{counts.pop(Status.PASSED, 0)} of {len(results)} gates passed"
+    return ", ".join([passed, *(f"{count} {status.value}" for status, count in counts.items())])
 
 
 def write_round(run: Run, number: int, results: Sequence[GateResult]) -> dict[str, Any]:

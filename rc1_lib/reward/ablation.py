@@ -177,7 +177,9 @@ def _check(frame: pl.DataFrame, columns: Sequence[str], may_be_null: str = "") -
     if missing:
         raise RC1Error(f"the ablation needs the columns {', '.join(columns)}; missing: {', '.join(missing)}")
     if not frame.height:
-        raise RC1Error("the ablation got no dialogues; write the takes of the shadow set and score them")
+        raise RC1Error(
+            "the ablation got no dialogues; write the rollouts of the shadow set (rc1 build-pool) and score them"
+        )
     holes = [name for name in columns if name != may_be_null and frame[name].null_count()]
     if holes:
         raise RC1Error(f"the ablation found dialogues without {', '.join(holes)}; only 'main' may be null (no score)")

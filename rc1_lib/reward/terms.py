@@ -185,6 +185,6 @@ def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
         at_least("smallest weight", lowest, 0.0, _ADVICE),
         at_most("largest weight", highest, thresholds.max_weight, f"no single criterion may dominate; {_ADVICE}"),
         within("sum", total, 1.0 - SUM_TOLERANCE, 1.0 + SUM_TOLERANCE, f"weights must sum to 1; {_ADVICE}"),
-        equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
-        info("dimensions", len(numbers)),
+        equal("unknown criteria", unknown, 0, f"weigh only {', '.join(dimensions)}"),
+        info("criteria", len(numbers)),
     )

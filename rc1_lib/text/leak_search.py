@@ -75,9 +75,9 @@ class Leaks:
     named: pl.DataFrame
 
     def rows(self, limits: LeakageGate) -> set[int]:
-        """Positions of the texts that repeat, retell or spell a held one, by these limits."""
+        """Positions of the texts that repeat, retell, spell or name a held one, by these limits."""
         repeated = self.repeated.filter(pl.col("similarity") > limits.max_similarity)
-        return {*repeated["row"], *self.retold.filter("suspect")["row"], *self.spelled["row"]}
+        return {*repeated["row"], *self.retold.filter("suspect")["row"], *self.spelled["row"], *self.named["row"]}
 
 
 class LeakSearch:

@@ -12,6 +12,7 @@ from rc1_lib.check_words import failed_lines
 from rc1_lib.cli.tables import gates_table, undecided_lines
 from rc1_lib.difficulty.report import FEATURES, difficulty_report
 from rc1_lib.numbers.uncertainty import CheckInterval
+from rc1_lib.preflight.round_report import tally
 from rc1_lib.records import Check, GateResult
 
 
@@ -64,6 +65,11 @@ def metrics(rows: int) -> pl.DataFrame:
         needs_clarification=numbers % 2 == 0,
         ambiguity_flags=pl.Series([["vague-time"]] * rows, dtype=pl.List(pl.String)),
     )
+
+
+def test_waived_gate_and_one_that_does_not_apply_are_not_counted_as_passed() -> None:
+    others = [GateResult("git", waiver="no commit here"), GateResult("weights", not_applicable="pays no judge")]
+    assert tally([GateResult("mix", (TIGHT,)), *others]) == "1 of 3 gates passed, 1 waived, 1 not applicable"
 
 
 def test_difficulty_report_counts_every_row_once() -> None:

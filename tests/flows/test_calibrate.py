@@ -174,8 +174,7 @@ def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact
         run = copied(
             built, tmp_path / "workspace", "judge.provider=openai", f"judge.base_url={server.base_url}",
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500",
-            "gates.waivers={}",
-            weights=False,
+            "gates.waivers={judge_agreement: no labels yet}", weights=False,
         )  # fmt: skip
         for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):
             path.unlink()  # the rubric's

@@ -51,4 +51,4 @@ def test_sampled_rollouts_differ_and_those_of_a_near_greedy_policy_do_not(
     monkeypatch.setattr(learnability, "MAX_FLAT", 0.9)
     greedy = run_learnability(prepare(tiny("training.rollout.temperature=0.0001")))
     assert greedy.body["groups"]["all"]["flat"]["value"] == 1.0
-    assert "all: share without a difference between takes" in {check.name for check in greedy.gate.failures}
+    assert "all: share without a difference between rollouts" in {check.name for check in greedy.gate.failures}

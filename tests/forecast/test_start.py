@@ -96,7 +96,7 @@ def test_base_that_solves_all_or_nothing_fails(
     error = start_error(prepared)
     assert f"{check}: " in error and threshold in error and "without a difference" not in error
     assert failed(prepared) == {
-        check, "share without a difference between takes", "share that all takes solve, or none",
+        check, "share without a difference between rollouts", "share that all rollouts solve, or none",
     }  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny, m
     prepared, seeds = prepare(run), run.config.seeds[:1]
     assert "training.learnability.at_start is 0" in check_learnable(prepare(unchecked), seeds)
     first = check_learnable(prepared, seeds)
-    assert "of 24 prompts with 8 takes each" in first
+    assert "of 24 prompts with 8 rollouts each" in first
     report = run.workspace.path(START_REPORT)
     before = read_json(report)
 

@@ -75,11 +75,11 @@ def test_shares_have_wilson_intervals_even_at_0_and_1() -> None:
 
 def test_learnable_rollouts_pass_and_each_damage_fails_its_own_check() -> None:
     assert failed(everywhere()) == set()
-    flat = "share without a difference between takes"
+    flat = "share without a difference between rollouts"
     assert failed(everywhere(flat=True)) == {f"{name}: {flat}" for name in ("all", *TASKS, *BUCKETS)}
     hard = [made(1, task=one.task, bucket=one.bucket, flat=one.bucket == "hard") for one in everywhere()]
     assert failed(hard) == {f"hard: {flat}"}
-    alike = "share that all takes solve, or none"
+    alike = "share that all rollouts solve, or none"
     every = "share that every take solves"
     assert failed(everywhere(4)) == {f"{name}: {one}" for name in ("all", *TASKS, *BUCKETS) for one in (alike, every)}
     never = [made(0 if one.task == "gsm8k" else 1, task=one.task, bucket=one.bucket) for one in everywhere()]

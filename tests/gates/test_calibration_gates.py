@@ -23,8 +23,8 @@ SHADOW = ShadowRunGate(min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0)
 CALIBRATION = CalibrationGate(min_improve_pct=8.0, min_mae_drop_pct=5.0)
 WEIGHTS = WeightsGate(max_weight=0.5)
 NAN = float("nan")
-STUCK = "weighed dimensions stuck on one grade"
-CONSTANT = "weighed dimensions that say the same of every dialogue"
+STUCK = "weighed criteria stuck on one grade"
+CONSTANT = "weighed criteria that say the same of every dialogue"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
 LENGTH_NEW = "new reward follows the answers' length, rank correlation"
 NO_CHANGES: Mapping[str, float] = {}

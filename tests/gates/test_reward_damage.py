@@ -30,8 +30,8 @@ from tests.gates.verdicts import advice
 
 COVERAGE = "scored, share"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
-REPEATED = "weighed dimensions that repeat another one, share"
-STUCK = "weighed dimensions stuck on one grade"
+REPEATED = "weighed criteria that repeat another one, share"
+STUCK = "weighed criteria stuck on one grade"
 ERROR = "mean absolute error lowered, per cent"
 CORRELATION = "rank correlation of the calibrated weights"
 SPEARMAN, TOP_OVERLAP, SUCCESS_CORRELATION = "spearman", "top10_overlap", "corr_to_success_new"
@@ -251,7 +251,7 @@ def test_reversed_scores_of_the_judge_fail_the_shadow_run(gates: RewardGates, ju
         assert set(failures) <= {"shadow_run", *ABLATION}
     found, _ = gates.calibrate(damaged)
     assert found.weights["obtained"] == pytest.approx(gates.config.gates.weights.max_weight)
-    assert "reverses the old order" in advice(gates.shadow_run(damaged.shadow, found.weights), SPEARMAN)
+    assert "the other way round" in advice(gates.shadow_run(damaged.shadow, found.weights), SPEARMAN)
 
 
 def test_reversed_scores_of_judge_and_rules_fail_calibration_and_shadow_run(gates: RewardGates, judged: Judged) -> None:

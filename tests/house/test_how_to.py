@@ -38,6 +38,16 @@ def test_custom_source_example_writes_readable_questions(tmp_path: Path, monkeyp
     assert loaded.skipped == {}
 
 
+def test_shown_record_of_every_task_is_a_question(tmp_path: Path) -> None:
+    page = (HOW_TO / "own-source.md").read_text("utf-8")
+    tasks = ("gsm8k", "strategyqa", "hotpotqa")
+    for task, record in zip(tasks, page.split("```json\n")[1].split("```")[0].splitlines(), strict=True):
+        (tmp_path / task).mkdir()
+        (tmp_path / task / "one.jsonl").write_text(record + "\n")
+    loaded = load_local(tmp_path, tasks)
+    assert {task: len(loaded[task].questions) for task in tasks} == dict.fromkeys(tasks, 1)
+
+
 def test_custom_model_example_passes_the_training_gate(tmp_path: Path) -> None:
     page = (HOW_TO / "real-model.md").read_text("utf-8")
     (tmp_path / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])

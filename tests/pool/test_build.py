@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import polars as pl
@@ -11,14 +12,15 @@ import pytest
 from rc1_lib.config.data import Teacher
 from rc1_lib.errors import SourceError
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.numbers.calculator import calculate
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.pool.derived import POOL
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.plan import plan_pool
-from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_seed
+from rc1_lib.pool.seed import SAMPLE_MANIFEST, build_due, build_seed
 from rc1_lib.pool.teacher import ask_chance
-from rc1_lib.records import Passage, Question, Task
+from rc1_lib.records import Passage, Question, Status, Task
 from rc1_lib.rows.frame import read_rows, with_texts
 from rc1_lib.run import Run, open_run
 from rc1_lib.task_specs import is_right
@@ -153,6 +155,26 @@ def test_too_few_questions_are_rejected_with_the_keys_to_change(shared_data: Pat
     with pytest.raises(SourceError, match=r"hotpotqa: \d+ .* 2250 .*shadow\.n.*sources\.max_uses"):
         build_seed(run)
     assert not (tmp_path / "data").exists()
+
+
+def test_gate_accuses_no_row_that_was_built_from_questions_worded_alike(tmp_path: Path) -> None:
+    rng, records = random.Random(3), list[str]()
+    for _ in range(360):
+        name, thing = rng.choice(("Ada", "Ben", "Chloe", "Dan")), rng.choice(("jars", "bolts", "tiles", "lamps"))
+        rows, each, given = rng.randint(3, 40), rng.randint(4, 60), rng.randint(2, 11)
+        whole = rows * each
+        story = f"{name} has {rows} shelves with {each} {thing} on each. {given} {thing} are given away."
+        sums = f"{rows}*{each}=<<{rows}*{each}={whole}>>{whole}\n{whole}-{given}=<<{whole}-{given}={whole - given}>>"
+        answer = f"{sums}{whole - given}\n#### {whole - given}"
+        question = f"{story} How many {thing} does {name} have left?"
+        records.append(json.dumps({"question": question, "answer": answer}) + "\n")
+    source = tmp_path / "mine/gsm8k/stock.jsonl"
+    source.parent.mkdir(parents=True)
+    source.write_text("".join(records))
+    own = ("datasets={gsm8k: 1.0}", f"sources.use={tmp_path / 'mine'}", "pool.n=250", "shadow.n=60", "pool.workers=1")
+    run = open_run(workspace=tmp_path / "workspace", overrides=own)
+    build_due(run)
+    assert evaluate("leakage", Evidence(run), 1).status is Status.PASSED
 
 
 def asked_about(at: int, source: str) -> Question:

@@ -76,3 +76,22 @@ def test_the_hub_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(RC1Error, match=r"rc1\[hub\].*not installed: datasets"):
         check_preconditions(run, calibrates=True, ticket=False)
     check_preconditions(run, calibrates=False, ticket=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (("judge.provider=openai", "judge.model=m", "gates.waivers={}"), r"labels\.jsonl: file not found.*rc1 label"),
+        (("pool.templates_dir=nowhere",), "nowhere: file not found"),
+        (("pool.reference_templates_dir=nowhere",), "nowhere: file not found"),
+        (("judge.spec=nowhere",), "nowhere"),
+        (("gates.reward_hacking.own=[own.py]",), "own.py: cannot be run"),
+    ],
+)
+def test_missing_or_unusable_file_of_the_user_is_refused_before_anything_is_built(
+    settings: tuple[str, ...], named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text("def play(scene:")
+    with pytest.raises(RC1Error, match=named):
+        check_preconditions(open_run(workspace=tmp_path, overrides=settings), calibrates=True, ticket=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["own.py"]
