@@ -56,7 +56,7 @@ def command(
     *,
     panel: str | None = None,
     codes: str = CODES,
-    **how: bool,
+    **how: Any,
 ) -> None:
     """Register `function(session, **own options) -> exit code` with the fields of `Options` added to its own.
 
