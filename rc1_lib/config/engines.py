@@ -16,7 +16,8 @@ class LearnsFrom(StrEnum):
     """What the batches of an engine or a strategy contain."""
 
     EPISODES = "episodes"
-    """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`)."""
+    """Episodes that the policy plays itself: a run of RC1 (`configs/local.yaml`), or its answers to rows of input and
+    output (`configs/train_local.yaml`)."""
     GROUPS = "groups"
     """Several episodes of each prompt, which are compared with each other (`configs/grpo_local.yaml`)."""
     DEMONSTRATIONS = "demonstrations"

@@ -24,7 +24,7 @@ _BAND = "set difficulty.target inside the bounds, and run `rc1 difficulty-bucket
 _LENGTH = "raise --len-max or cut long pages, and check the base model's context length"
 _TURNS = "lower --max-turns when building the pool"
 _HOPS = "lower pool.recipes.hard.detours"
-_OVERLAP_HIGH = "quote less evidence (pool.recipes.*.overlap) or paraphrase more"
+_OVERLAP_HIGH = "quote less evidence (lower pool.recipes.*.overlap)"
 _OVERLAP_LOW = "quote more evidence (pool.recipes.*.overlap)"
 
 

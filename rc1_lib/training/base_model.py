@@ -49,7 +49,7 @@ def load_tokenizer(model: ModelSection) -> PreTrainedTokenizerBase:
         check_tokens(folder)
     tokenizer: PreTrainedTokenizerBase = _load(
         model.base,
-        lambda: AutoTokenizer.from_pretrained(**_location(model.base), trust_remote_code=model.trust_remote_code),
+        lambda: AutoTokenizer.from_pretrained(**_location(model.base), trust_remote_code=False),
     )
     if tokenizer.eos_token_id is None:
         raise ConfigError(f"model.base: the tokenizer of '{model.base}' has no end-of-text token; use another model")
@@ -107,7 +107,7 @@ def load_base(model: ModelSection, device: torch.device, precision: Precision) -
         model.base,
         lambda: AutoModelForCausalLM.from_pretrained(
             **_location(model.base),
-            trust_remote_code=model.trust_remote_code,
+            trust_remote_code=False,
             attn_implementation="flash_attention_2" if model.use_flash_attention_2 else "sdpa",
             dtype=precision.dtype if half else torch.float32,
             output_loading_info=True,
@@ -188,7 +188,7 @@ def base_config(model: ModelSection) -> PretrainedConfig:
     Raises:
         ConfigError: if it cannot be loaded.
     """
-    return _config(model.base, trust_remote_code=model.trust_remote_code)
+    return _config(model.base)
 
 
 def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
@@ -217,9 +217,9 @@ def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
     return frozenset([] if ends is None else [ends] if isinstance(ends, int) else ends)
 
 
-def _config(base: str, *, trust_remote_code: bool = False) -> PretrainedConfig:
+def _config(base: str) -> PretrainedConfig:
     config: PretrainedConfig = _load(
-        base, lambda: AutoConfig.from_pretrained(**_location(base), trust_remote_code=trust_remote_code)
+        base, lambda: AutoConfig.from_pretrained(**_location(base), trust_remote_code=False)
     )
     return config
 

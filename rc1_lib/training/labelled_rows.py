@@ -109,15 +109,16 @@ def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 class ShuffledRows:
     """Every row once per epoch. Seed and epoch alone decide the order, so a position is two numbers."""
 
-    def __init__(self, rows: Sequence[Demonstration], rows_per_step: int, seed: int) -> None:
-        """Start at the first row of epoch 0."""
+    def __init__(self, rows: Sequence[Any], rows_per_step: int, seed: int, name: str = "demonstrations") -> None:
+        """Start at the first row of epoch 0; `name` is that of the rows in a batch."""
         assert rows and rows_per_step >= 1
-        self._rows, self._take, self._seed = rows, rows_per_step, seed
+        self._rows, self._take, self._seed, self._name = rows, rows_per_step, seed, name
         self._epoch = self._position = 0
         self._order = self._shuffled(0)
 
     def next(self) -> dict[str, Any]:
-        """Return the next `demonstrations`. A step at the end of an epoch is filled up from the next one."""
+        """Return the next rows, and `step`. A step at the end of an epoch is filled up from the next one."""
+        step = (self._epoch * len(self._rows) + self._position) // self._take
         chosen: list[int] = []
         while len(chosen) < self._take:
             if self._position == len(self._rows):
@@ -126,7 +127,7 @@ class ShuffledRows:
             part = self._order[self._position : self._position + self._take - len(chosen)]
             self._position += len(part)
             chosen += part
-        return {"demonstrations": [self._rows[index] for index in chosen]}
+        return {self._name: [self._rows[index] for index in chosen], "step": step}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the epoch, and the number of its rows used so far."""

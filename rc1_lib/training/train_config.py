@@ -80,7 +80,7 @@ class DataSection(Section):
     eval_path: Annotated[str, Field(min_length=1)]
     """JSON lines of held-out rows."""
     max_length: Annotated[int, Field(ge=2)]
-    """Maximum number of tokens of a row; longer rows are truncated."""
+    """Maximum number of tokens of a row, longer rows are truncated; in PPO of an answer, which is cut."""
     batch_size: Positive
     """Rows of `max_length` tokens in one forward pass; of shorter rows, as many as have the same number of tokens. A
     step learns from `batch_size` x `gradient_accumulation` rows."""
@@ -109,7 +109,7 @@ class ModelSection(Section):
     base: Annotated[str, Field(min_length=1)]
     """A folder, or a name on the Hugging Face hub; `NAME@COMMIT` pins a commit."""
     trust_remote_code: bool = False
-    """Allow code that comes with the model to run."""
+    """Not followed: code that comes with a model never runs."""
     use_flash_attention_2: bool = False
     """Use flash attention 2; needs its package and a GPU."""
     use_cache: Literal[False] = False
@@ -131,7 +131,7 @@ class EngineSection(Section):
     """Name and settings of the engine. A notice names keys that the engine does not use."""
 
     name: Annotated[str, _registered(ENGINES)]
-    """Engine that trains the model: `pure_pt_sft`. Engines for episodes reject these rows."""
+    """`trl_ppo`: the policy answers and is paid; `pure_pt_sft`: it learns the outputs."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate."""
     target_kl: Annotated[float, Field(gt=0)] | None = None
@@ -146,7 +146,7 @@ class StrategySection(Section):
     """Name of the strategy."""
 
     name: Annotated[str, _registered(STRATEGIES)]
-    """What to learn from: `sft` for rows, `ppo` for episodes."""
+    """What to learn from: `ppo` for its own answers, `sft` for the outputs."""
 
 
 class Plain(Section):
@@ -238,6 +238,11 @@ def load_train_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
     return read_model(TrainConfig, path, (*([f"model.base={base}"] if base else []), *overrides), "run.max_steps=20")
 
 
+def plays(config: TrainConfig) -> bool:
+    """Return whether the policy answers the rows itself (PPO), instead of learning their outputs."""
+    return ENGINES[own_name(config.engine.name)].learns_from is LearnsFrom.EPISODES
+
+
 def check_of_rows(config: TrainConfig) -> None:
     """Reject engines and strategies that cannot learn from rows of input and output, before anything is loaded.
 
@@ -245,11 +250,15 @@ def check_of_rows(config: TrainConfig) -> None:
         ConfigError: naming those that can.
     """
     engine, strategy = config.engine.name, config.strategy.name
-    fitting = names_of(ENGINES, LearnsFrom.DEMONSTRATIONS)
-    if engine not in fitting:
+    learns = ENGINES[own_name(engine)].learns_from
+    if learns is LearnsFrom.GROUPS:
+        fitting = names_of(ENGINES, LearnsFrom.DEMONSTRATIONS, LearnsFrom.EPISODES)
         raise ConfigError(
-            f"engine.name: {engine} learns from episodes in RC1's environment, but rows of input and output are not "
-            f"episodes; use {', '.join(fitting)} with strategy sft, or train with configs/local.yaml"
+            f"engine.name: {engine} compares several episodes of a prompt, which rows of input and output do not have; "
+            f"use {', '.join(fitting)}, or train with configs/local.yaml"
         )
-    if STRATEGIES[strategy].learns_from is not LearnsFrom.DEMONSTRATIONS:
-        raise ConfigError(f"strategy.name: found '{strategy}', but the engine {engine} plays no episodes; use sft")
+    if STRATEGIES[strategy].learns_from is not learns:
+        fitting = names_of(STRATEGIES, learns)
+        raise ConfigError(f"strategy.name: found '{strategy}', but {engine} learns from {learns}; use {fitting[-1]}")
+    if plays(config) and not config.model.lora.enable:
+        raise ConfigError("model.lora.enable: found false, but PPO compares an adapter with its base; set it to true")

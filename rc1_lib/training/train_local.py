@@ -1,13 +1,13 @@
 """`rc1 train --config configs/train_local.yaml`: train on rows of input and output, without a pool or a ticket.
 
-It uses the same loop and engines as a run that learns from demonstrations.
+It uses the same loop and engines as a run: PPO on the policy's own answers (`row_episodes`), or learning the outputs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from rc1_lib.config.file import flatten
 from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
 from rc1_lib.training.another_run import Differs, check_no_other_run, differences, state_of_run
-from rc1_lib.training.api import Callback, Setup
+from rc1_lib.training.api import Callback, Setup, Strategy
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
@@ -38,10 +38,10 @@ from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values, restore_process
 from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import FROM_ROWS, naming_breakdowns
+from rc1_lib.training.row_episodes import RowPPO, answers_on, as_prompts, run_of
 from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics
-from rc1_lib.training.train_config import ModelSection, TrainConfig, check_of_rows, load_train_config
+from rc1_lib.training.train_config import ModelSection, TrainConfig, check_of_rows, load_train_config, plays
 from rc1_lib.training.trainer import Trainer
-from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.artifacts import Workspace, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.workspace.folder import holding
@@ -120,20 +120,27 @@ def _train(
     write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
     if (metrics := small_metrics(workspace)) != METRICS:
         notice(f"this workspace holds the metrics of a run of RC1, which stay; this training writes to {metrics}")
-    for key in _UNUSED:
+    for key in () if plays(config) else _UNUSED:
         if getattr(config.engine, key) is not None:
             notice(f"engine.{key}: not used by {config.engine.name}")
+    if plays(config) and model.lora.dropout:
+        notice(f"model.lora.dropout: {model.lora.dropout:g} has no effect: PPO samples and learns with one policy")
+    if model.trust_remote_code:
+        notice("model.trust_remote_code: true has no effect: code that comes with a model never runs")
     if config.data.padding_side == "left":
         notice("data.padding_side: left has no effect; rows are padded on the right, which learns the same")
+    made = partial(_trainer, config, model, workspace, log, notice)
     with naming_breakdowns("Nothing was trained yet", FROM_ROWS):
-        trainer = _trainer(config, model, workspace, log, notice)
+        trainer = made()
     saves = any(callback.name == "checkpoint" for callback in config.callbacks)
     differs = partial(differences, facts=dict(trainer.facts))
     left = partial(describe_newest, folder) if saves else _NOTHING_LEFT
     with naming_breakdowns(left, FROM_ROWS):
         if saves:
             check_no_other_run(folder, workspace, small_metrics(workspace), differs, start_over, notice)
-        state = None if resume is None else _resumed(resume, config, workspace, differs, notice)
+        state = None
+        if resume is not None:
+            state, trainer = _resumed(resume, config, workspace, differs, notice), made()  # with its threads
         trainer.facts["process"] = process_values()  # resuming may have changed the number of threads
         step = trainer.fit(state)
     latest = folder / LATEST
@@ -151,11 +158,12 @@ def _trainer(
         _rows(name, evaluation, config, workspace, tokenizer, notice)
         for name, evaluation in ((data.train_path, False), (data.eval_path, True))
     )
+    strategy: Strategy = make_strategy(config.strategy.name) if setup.run is None else RowPPO(setup.run)
     return Trainer(
         make_engine(config.engine.name, notice),
         setup,
-        make_strategy(config.strategy.name),
-        ShuffledRows(train_rows, setup.rows, run.seed),
+        strategy,
+        ShuffledRows(train_rows, setup.rows, run.seed, "demonstrations" if setup.run is None else "rows"),
         callbacks_of(config, workspace, held_out, log),
         run.max_steps,
         run.seed,
@@ -176,6 +184,11 @@ def setup_of(config: TrainConfig, model: ModelSection) -> Setup:
         model: its model section, with the base resolved to a path.
     """
     data, run = config.data, config.run
+    if plays(config):
+        played = run_of(config, data.batch_size * run.gradient_accumulation)
+        still = model.model_copy(update={"lora": model.lora.model_copy(update={"dropout": 0.0})})
+        own = Setup.of_run(played, model.base, run.seed)
+        return replace(own, model=still, precision=run.mixed_precision, devices=run.device_pref)
     update = Steps.model_construct(
         minibatches=1,
         micro_tokens=data.batch_size * data.max_length,
@@ -199,17 +212,15 @@ def _rows(
     workspace: Workspace,
     tokenizer: PreTrainedTokenizerBase,
     notice: Callable[[str], None],
-) -> list[Demonstration]:
+) -> Sequence[Any]:
     path = workspace.path(name)
     if ensure_rows(path, evaluation):
         notice(f"{name}: not found; RC1 wrote a few synthetic rows, only to try the pipeline")
     rows = list(read_rows(path))  # report invalid rows before tokenizing any
-    return encode_rows(rows, tokenizer, config.data.max_length, name)
+    return as_prompts(rows) if plays(config) else encode_rows(rows, tokenizer, config.data.max_length, name)
 
 
-def callbacks_of(
-    config: TrainConfig, workspace: Workspace, held_out: Sequence[Demonstration], log: TrainLog
-) -> list[Callback]:
+def callbacks_of(config: TrainConfig, workspace: Workspace, held_out: Sequence[Any], log: TrainLog) -> list[Callback]:
     """Create the configured callbacks in their fixed order. `grad_clip` is not one; the update clips."""
     run, built = config.run, list[Callback]()
     for section in config.callbacks:
@@ -225,7 +236,8 @@ def callbacks_of(
             case train_config.Plain(name="eval_shadow"):
                 size = config.data.batch_size
                 batches = [{"demonstrations": held_out[at : at + size]} for at in range(0, len(held_out), size)]
-                built.append(EvalShadow(batch_metrics(batches), run.eval_steps))
+                look = answers_on(held_out) if plays(config) else batch_metrics(batches)
+                built.append(EvalShadow(look, run.eval_steps))
             case train_config.Plain(name="checkpoint"):
                 rule = SaveRule(run.save_steps, run.save_minutes)
                 keep = None if run.keep_last is None else KeepRule(run.keep_last)

@@ -148,6 +148,6 @@ def test_small_local_configuration_is_verified_before_training(rc1: Rc1, tmp_pat
     missing = rc1("config", "verify", *config, "--set", "run.max_steps=0")
     assert (missing.code, "run.max_steps: found '0'" in missing.err) == (2, True), missing.err
     for command in (("config", "verify"), ("train",)):
-        played = rc1(*command, *config, "--set", "engine.name=trl_ppo")
-        assert (played.code, "engine.name: trl_ppo learns from episodes" in played.err) == (2, True), played.err
+        played = rc1(*command, *config, "--set", "engine.name=trl_dpo")
+        assert (played.code, "engine.name: trl_dpo compares several" in played.err) == (2, True), played.err
     assert not (tmp_path / "data").exists(), "no data is written for a configuration that cannot be trained"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from rc1_lib.config.engines import ENGINES, PLAYED, STRATEGIES, EngineSpec, LearnsFrom, names_of
+from rc1_lib.config.engines import ENGINES, STRATEGIES, EngineSpec, LearnsFrom, names_of
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
@@ -36,11 +36,25 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, LearnsFrom]
     return add
 
 
-@pytest.mark.parametrize("name", names_of(ENGINES, *PLAYED))
-def test_engine_of_episodes_is_rejected_for_rows(name: str) -> None:
-    fitting = ", ".join(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS))
-    with pytest.raises(ConfigError, match=rf"^engine\.name: {name} .* {fitting} .* sft, .*configs/local\.yaml$"):
+@pytest.mark.parametrize("name", names_of(ENGINES, LearnsFrom.GROUPS))
+def test_engine_of_groups_is_rejected_for_rows(name: str) -> None:
+    fitting = ", ".join(names_of(ENGINES, LearnsFrom.DEMONSTRATIONS, LearnsFrom.EPISODES))
+    with pytest.raises(ConfigError, match=rf"^engine\.name: {name} .* {fitting}, .*configs/local\.yaml$"):
         check_of_rows(load_train_config(SUPERVISED, [f"engine.name={name}"]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (("strategy.name=sft",), r"^strategy\.name: found 'sft', but trl_ppo learns from episodes; use ppo$"),
+        (("engine.name=pure_pt_sft",), r"^strategy\.name: found 'ppo', .* demonstrations; use sft$"),
+        (("model.lora.enable=false",), r"^model\.lora\.enable: "),
+    ],
+)
+def test_engine_and_strategy_of_rows_have_to_fit(settings: tuple[str, ...], named: str) -> None:
+    check_of_rows(load_train_config(SUPERVISED))
+    with pytest.raises(ConfigError, match=named):
+        check_of_rows(load_train_config(SUPERVISED, settings))
 
 
 def test_unknown_engine_or_strategy_is_rejected_with_the_known_names(register: Callable[..., None]) -> None:

@@ -14,6 +14,7 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
+from rc1_lib.training.row_episodes import as_prompts, reward
 from rc1_lib.training.train_local import SmallResult, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
@@ -21,7 +22,7 @@ from tests.training.tiny import write_base
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
 SHORT = (
     "run.device_pref=[cpu]", "run.mixed_precision=fp32", "run.max_steps=6", "run.save_steps=2", "run.eval_steps=3",
-    "data.max_length=96", "engine.lr=0.01",
+    "data.max_length=96", "engine.lr=0.01", "engine.name=pure_pt_sft", "strategy.name=sft",
 )  # fmt: skip
 
 
@@ -107,3 +108,33 @@ def test_resumed_training_may_add_steps_but_not_change_settings_data_or_base(
     other = write_base(tmp_path / "other", hidden=64)
     with pytest.raises(AnotherRunError, match=r": model\.base \(.*, base, data"):
         train(copied, other, resume="latest")
+
+
+PLAYED = ("engine.name=trl_ppo", "strategy.name=ppo", "data.max_length=12", "run.max_steps=4", "run.eval_steps=4")
+
+
+def test_shipped_ppo_answers_rows_resumes_and_says_what_has_no_effect(base: Path, tmp_path: Path) -> None:
+    messages: list[str] = []
+    assert train(tmp_path, base, *PLAYED, messages=messages).step == 4
+    lines = MetricsLog(tmp_path / "reports/metrics.jsonl").read()
+    assert all({"loss", "kl", "ratio", "objective/scores"} <= line.keys() for line in lines) and len(lines) == 4
+    assert lines[-1]["ratio"] != 1.0, "the second minibatch sees what the first one taught"
+    assert lines[-1]["eval/objective/scores"] >= 0
+    shown = " ".join(messages)
+    assert "trust_remote_code: true has no effect" in shown and "dropout: 0.05 has no effect" in shown
+    again = shutil.copytree(tmp_path, tmp_path.with_name("again"), symlinks=True)
+    train(again, base, *PLAYED, resume="2")
+    whole, resumed = (resolve(4, place / "checkpoints/local") for place in (tmp_path, again))
+    assert fingerprint(whole) == fingerprint(resumed)
+
+
+def test_answer_earns_by_its_tasks_rule_or_by_its_likeness() -> None:
+    (ruled, free) = as_prompts(
+        [
+            {"input": "2 + 3?", "output": "It is 5.", "meta": {"task": "gsm8k"}},
+            {"input": "Where?", "output": "in the old attic", "meta": {}},
+        ]
+    )
+    assert [reward(ruled, answer) for answer in ("5", "The answer is 5.", "6")] == [1, 1, 0]
+    assert [reward(free, answer) for answer in ("in the old attic", "no idea")] == [1, 0]
+    assert 0 < reward(free, "in the attic") < 1

@@ -17,7 +17,13 @@ from tests.pages import example, run
 from tests.training.engines.test_row_engines import BATCH
 from tests.training.tiny import write_base
 
-SETTINGS = ("run.device_pref=[cpu]", "run.mixed_precision=fp32", "data.batch_size=2", "engine.lr=0.01")
+SETTINGS = (
+    "run.device_pref=[cpu]",
+    "run.mixed_precision=fp32",
+    "data.batch_size=2",
+    "engine.lr=0.01",
+    "engine.name=pure_pt_sft",
+)
 
 
 @pytest.fixture(scope="module")
