@@ -29,7 +29,7 @@ import polars as pl
 from browser import Browser, browser, missing
 from matplotlib import font_manager
 from PIL import Image, ImageDraw, ImageFont
-from record import DRAWN_BY, FOLDER, RECORD, ROOT, entry
+from record import FOLDER, PICTURES, RECORD, ROOT, entry
 
 from deployments.server import Server, free_port, start_server
 from rc1_lib.errors import RC1Error
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         except RC1Error as error:
             print(error, file=sys.stderr)
             return REFUSED
-    _write({name: made[name] for name in DRAWN_BY})
+    _write({name: made[name] for name in PICTURES})
     return 0
 
 
@@ -286,7 +286,7 @@ def _write(pictures: Mapping[str, Picture]) -> None:
     for name, picture in pictures.items():
         content = _captioned(picture)
         (FOLDER / name).write_bytes(content)
-        record[name] = entry(name, content, picture.commit, picture.shown)
+        record[name] = entry(content, picture.commit, picture.shown)
         print(f"docs/images/{name}: {len(content):,} bytes, run of commit {picture.commit}")
     RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 

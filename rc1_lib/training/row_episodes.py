@@ -59,7 +59,7 @@ def run_of(config: TrainConfig, rows: int) -> RunConfig:
         "training.gradient_checkpointing": str(model.gradient_checkpointing).lower(),
         "training.update.minibatches": min(rows, _MINIBATCHES),
         "training.update.micro_tokens": config.data.batch_size * longest,
-        "training.update.max_grad_norm": config.max_norm,
+        "training.update.max_grad_norm": engine.max_grad_norm,
         "training.rollout.sampling_copy": "none",
     }
     overrides = [f"{key}={value}" for key, value in given.items() if value is not None]
