@@ -202,7 +202,7 @@ def test_gemini_request_has_sampling_schema_and_ids(ask: Make, settings: Make, c
     call(settings("gemini", base_url=script.url("gemini"), model="gemini-x"), ask("a-1", "k-1", max_tokens=99))
     call(settings("gemini", base_url=script.url("gemini"), channel="text"), ask())
     config = script.bodies[0]["generationConfig"]
-    assert (config["temperature"], config["topP"], config["maxOutputTokens"]) == (0.7, 0.9, 99)
+    assert (config["temperature"], config["topP"], config["maxOutputTokens"]) == (0.7, 1.0, 99)
     assert config["responseMimeType"] == "application/json"
     assert config["responseJsonSchema"]["required"] == ["reason", *DIMENSIONS]
     assert "responseJsonSchema" not in script.bodies[1]["generationConfig"]
