@@ -173,6 +173,14 @@ def test_repeated_step_reuses_its_scores_without_requests(tiny: Tiny) -> None:
 # ---- missing scores and high variance ----
 
 
+def test_too_few_scores_stop_the_training_and_save_no_step(tiny: Tiny) -> None:
+    with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
+        run = live_run(tiny, refusing, "training.reward.min_scored=0.95")
+        with pytest.raises(RC1Error, match=r" of 30 .* 95% \(training\.reward\.min_scored\)"):
+            EpisodeJudge(run).score(dialogues(30))
+    assert not run.workspace.path("data/judge/episodes/steps").exists()
+
+
 def test_high_variance_scores_shrink_to_the_mean_of_the_others(tiny: Tiny) -> None:
     strict = "gates.stability.max_variance=0.0006"
     with running_gateway() as gateway:
