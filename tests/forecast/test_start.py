@@ -111,16 +111,11 @@ def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny, m
     assert "of 24 prompts with 8 rollouts each" in first
     report = run.workspace.path(START_REPORT)
     before = read_json(report)
-
-    def record(body: dict[str, Any]) -> None:
-        with recorded_write(run.workspace, START_REPORT, {"kind": GATE}) as stream:
-            stream.write(json.dumps(body).encode())
-
     assert "passed before" in check_learnable(prepared, seeds), "as after a kill before the first checkpoint"
-    for changed in ({"pass": False}, {"facts": "of another training"}, {"config_sha256": "of other bounds"}):
-        record(before | changed)
-        assert check_learnable(prepared, seeds).split(" s: ")[1] == first.split(" s: ")[1]
-        assert {**read_json(report), "time": ""} == {**before, "time": ""}
+    with recorded_write(run.workspace, START_REPORT, {"kind": GATE}) as stream:
+        stream.write(json.dumps(before | {"facts": "of another training"}).encode())
+    assert check_learnable(prepared, seeds).split(" s: ")[1] == first.split(" s: ")[1]
+    assert {**read_json(report), "time": ""} == {**before, "time": ""}
     ends = [advance(one, seeds[0], 2, lambda _: None) for one in (prepare(unchecked), prepared)]
     assert len({(end / "adapter.safetensors").read_bytes() for end in ends}) == 1
     report.unlink()
