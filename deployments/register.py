@@ -24,7 +24,13 @@ TRAIN_ENTRYPOINT = "flows/train.py:train"
 SCALE_UP_ENTRYPOINT = "flows/scale_up.py:scale_up"
 RELEASE_ENTRYPOINT = "flows/release.py:release"
 NIGHTLY_CRON = "0 3 * * *"
-NIGHTLY: dict[str, Any] = {"build": "never", "refresh": True, "ticket": False, "recheck": True, "on_red_revoke": True}
+NIGHTLY: dict[str, Any] = {
+    "build": "never",
+    "refresh": True,
+    "ticket": False,
+    "recheck": True,
+    "revoke_on_failure": True,
+}
 
 
 def create_pool(pool: str) -> None:
