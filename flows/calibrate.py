@@ -54,7 +54,7 @@ def calibrate(
     overrides: Sequence[str] = (),
     workspace: str | None = None,
     build: Build = "auto",
-    on_red_revoke: bool = True,
+    revoke_on_failure: bool = True,
     judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Fit the weights of the calibrated reward, and write them if every stage passes.
@@ -66,7 +66,7 @@ def calibrate(
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
         build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
-        on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
+        revoke_on_failure: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
             `judge.ask_above_usd` is an error before the first call.
     """
@@ -79,7 +79,7 @@ def calibrate(
             prepare(run, build)
             check_preflight_cost(run, rounds=0, agreed=judge_cost_agreed)
             done = calibrated(run)
-        return ending(run, done, on_red_revoke) or Completed(
+        return ending(run, done, revoke_on_failure) or Completed(
             name=WEIGHTS_ADOPTED,
             message=f"{done.sentence}; weights: {run.config.weights if run.config.pays_judged_score else 'none'}",
         )
@@ -137,10 +137,10 @@ def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:
     outcome(adopt_weights(run, weights, report, return_state=True))
 
 
-def ending(run: Run, done: Calibrated, on_red_revoke: bool) -> State[Any] | None:
+def ending(run: Run, done: Calibrated, revoke_on_failure: bool) -> State[Any] | None:
     """The flow's failed state; None if every stage passed."""
     if not done.failed:
         return None
-    if on_red_revoke:
+    if revoke_on_failure:
         revoke(run, done.sentence)
     return Failed(name=FAULT if done.fault else GATES_FAILED, message=done.message())

@@ -71,7 +71,7 @@ def preflight(
     build: Build = "auto",
     refresh: bool = False,
     ticket: bool = True,
-    on_red_revoke: bool = True,
+    revoke_on_failure: bool = True,
     recheck: bool = False,
     task_runner: Runner = "thread",
     judge_cost_agreed: bool = False,
@@ -88,7 +88,7 @@ def preflight(
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
         refresh: evaluate every gate in every round, even if it passed round 1 on the same bytes.
         ticket: issue the ticket if round 2 was run and everything passed.
-        on_red_revoke: revoke an existing ticket if something fails, since the newest evidence contradicts it.
+        revoke_on_failure: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
             which the ticket pins, and issue no ticket. Without `config` and `overrides` it takes the settings that the
             workspace has recorded. Other settings than the ticket's are an error and revoke nothing.
@@ -114,9 +114,11 @@ def preflight(
             at_work = holding(run.workspace, "a preflight" if night is None else "the nightly re-check")
             with at_work, other_processes(task_runner) as cluster:
                 if night is not None:
-                    return _nightly(run, night, rounds, build, refresh, on_red_revoke, cluster)
+                    return _nightly(run, night, rounds, build, refresh, revoke_on_failure, cluster)
                 with nullcontext() if refresh else hashes_known():
-                    return _preflight(run, rounds, build, refresh, ticket, on_red_revoke, cluster, judge_cost_agreed)
+                    return _preflight(
+                        run, rounds, build, refresh, ticket, revoke_on_failure, cluster, judge_cost_agreed
+                    )
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))
@@ -129,7 +131,7 @@ def _preflight(
     build: Build,
     refresh: bool,
     ticket: bool,
-    on_red_revoke: bool,
+    revoke_on_failure: bool,
     cluster: TaskRunner[Any] | None,
     judge_cost_agreed: bool,
 ) -> State[Any]:
@@ -140,7 +142,7 @@ def _preflight(
     if due:
         check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed)
     done = calibrated(run) if due else None
-    if done is not None and (failed := ending(run, done, on_red_revoke)):
+    if done is not None and (failed := ending(run, done, revoke_on_failure)):
         return _after_failed_calibration(run, done, failed, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
@@ -149,7 +151,7 @@ def _preflight(
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
         reports[number] = report_round(run, number, judged[-1].results) or {}
         if not judged[-1].passed:
-            return _failed(run, judged[-1], on_red_revoke)
+            return _failed(run, judged[-1], revoke_on_failure)
     sentence = _passed_sentence(judged)
     if ticket and 2 in rounds:
         if recorded is not None:
@@ -180,7 +182,7 @@ def _nightly(
     rounds: Sequence[RoundNumber],
     build: Build,
     refresh: bool,
-    on_red_revoke: bool,
+    revoke_on_failure: bool,
     cluster: TaskRunner[Any] | None,
 ) -> State[Any]:
     check_same_settings(run)
@@ -188,7 +190,7 @@ def _nightly(
         outcome(verify(run, return_state=True))
     except RC1Error as refusal:
         _record_night(run, night, str(refusal), False, {})
-        if on_red_revoke:
+        if revoke_on_failure:
             revoke(run, f"nightly re-check: {refusal}")
         return Failed(name=GATES_FAILED, message=str(refusal))
     prepare(run, build)
@@ -203,7 +205,7 @@ def _nightly(
     judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
         _record_night(run, night, round_sentence(judged[-1].results), False, found)
-        return _failed(run, judged[-1], on_red_revoke)
+        return _failed(run, judged[-1], revoke_on_failure)
     sentence = f"the ticket is valid; {_passed_sentence(judged)}"
     _record_night(run, night, sentence, True, found)
     return Completed(name=TICKET_CONFIRMED, message=sentence)
@@ -223,9 +225,9 @@ def _nightly_gates(run: Run, before: JudgedRound) -> JudgedRound:
     return judged
 
 
-def _failed(run: Run, judged: JudgedRound, on_red_revoke: bool) -> State[Any]:
+def _failed(run: Run, judged: JudgedRound, revoke_on_failure: bool) -> State[Any]:
     sentence = f"{round_title(judged.number)}: {round_sentence(judged.results)}"
-    if on_red_revoke:
+    if revoke_on_failure:
         revoke(run, sentence)
     return Failed(name=FAULT if judged.faults else GATES_FAILED, message=sentence)
 

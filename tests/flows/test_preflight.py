@@ -90,7 +90,7 @@ def test_failed_preflight_keeps_the_ticket_when_configured_to(
 ) -> None:
     only_gates("shadow_set")
     preflighted_copy.workspace.path(preflighted_copy.config.shadow.path).unlink()
-    assert run_flow(preflighted_copy, rounds=[1], on_red_revoke=False).name == "GatesFailed"
+    assert run_flow(preflighted_copy, rounds=[1], revoke_on_failure=False).name == "GatesFailed"
     assert read_ticket(preflighted_copy)["revoked"] is None
 
 
