@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import again, flagged, then
+from rc1_lib.cli.endings import again, flagged
 from rc1_lib.cli.session import Session
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude
@@ -53,7 +53,6 @@ def check_answers(
         session, run, f"answer rules, tested on gold answers of {read}", [judged(reports)],
         _REPORT,
         {"golds": read, "rules": {name: as_json(report) for name, report in reports.items()}},
-        after_pass=then(session, "preflight"),
         after_fail=again(session, "check-answers", *flagged({"--task": task, "--golds": golds})),
     )  # fmt: skip
 

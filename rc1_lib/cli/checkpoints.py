@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, Failure, end, then
+from rc1_lib.cli.endings import Ending, Failure, end
 from rc1_lib.cli.options import Checkpoint
 from rc1_lib.cli.session import Session, quieten_models, stages
 from rc1_lib.cli.tables import table
@@ -37,17 +37,16 @@ def list_checkpoints(session: Session) -> int:
     shown = table("checkpoints", heads, cells, ("step", "MB"))
     damaged = [f"{row['path']}: {row['damage']}" for row in rows if row["damage"]]
     session.show(*([shown] if rows else [str(session.workspace.path("checkpoints"))]), *damaged)
-    return end(session, _state_of(session, rows), {"checkpoints": rows})
+    return end(session, _state_of(rows), {"checkpoints": rows})
 
 
-def _state_of(session: Session, rows: list[dict[str, Any]]) -> Ending:
-    """Return whether all checkpoints are intact, and what to do with the newest one."""
+def _state_of(rows: list[dict[str, Any]]) -> Ending:
+    """Return whether all checkpoints are intact."""
     if not rows:
-        return Ending("done", "there are no checkpoints in this workspace", following=then(session, "train"))
+        return Ending("done", "there are no checkpoints in this workspace")
     if damaged := [Failure(f"{row['path']}: {row['damage']}", _DAMAGED) for row in rows if row["damage"]]:
         return Ending("fail", f"{len(damaged)} of {len(rows)} checkpoints are damaged", damaged)
-    newest = next((row["path"] for row in rows if row["latest"]), rows[-1]["path"])
-    return Ending("pass", f"{len(rows)} checkpoints, all whole", following=then(session, "ckpt export", newest))
+    return Ending("pass", f"{len(rows)} checkpoints, all whole")
 
 
 def export(
@@ -124,8 +123,7 @@ def _export_gguf(session: Session, run: Run, exported: Path, kind: str, prompts:
             session.show(str(fault))
     session.show(_gguf_table(found), *([f"written: {file}"] if file else []))
     if file:
-        following = then(session, "evaluate", file, "--engine", "gguf")
-        ending = Ending("pass", "the export matches the policy, llama.cpp the model", following=following)
+        ending = Ending("pass", "the export matches the policy, llama.cpp the model")
     else:
         ending = Ending("fail", "llama.cpp does not match the model; its file was not kept")
     return ending, {"file": file, "likeness": found.body()}

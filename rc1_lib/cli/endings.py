@@ -1,4 +1,4 @@
-"""The last lines of a command: verdict, failures, what to do, report, and the next command, ready to type."""
+"""The last lines of a command: verdict; after a failure also what to do, and the next command, ready to type."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Ending:
         words: what the verdict is about.
         failures: what failed, the most important first.
         report: the file with details, if there is one.
-        following: the last line, with the next command, or "".
+        following: after a failure the last line, with the next command; else "".
     """
 
     verdict: Literal["pass", "fail", "done", "fault"]
@@ -82,9 +82,7 @@ def end(session: Session, ending: Ending, document: Any, code: int | None = None
     return _CODES[ending.verdict] if code is None else code
 
 
-def judged(
-    what: str, gates: Sequence[Mapping[str, Any]], report: Path | None, *, after_pass: str = "", after_fail: str = ""
-) -> Ending:
+def judged(what: str, gates: Sequence[Mapping[str, Any]], report: Path | None, *, after_fail: str = "") -> Ending:
     """Return the ending of a command that judged `what`; `gates` are in the form of a report."""
     failed = [gate for gate in gates if gate["status"] in FAILED]
     passed = sum(gate["status"] == "passed" for gate in gates)
@@ -95,7 +93,7 @@ def judged(
         return Ending("fail", words, tuple(map(failure_of, failed)), report, after_fail)
     counted = ", ".join([f"{passed} passed", *(f"{count} {status}" for status, count in others if count)])
     words = f"{what}, {len(gates)} gates: {counted}" if len(gates) > 1 or not passed else what
-    return Ending("pass", words, (), report, after_pass)
+    return Ending("pass", words, (), report)
 
 
 def failure_of(gate: Mapping[str, Any]) -> Failure:
@@ -116,26 +114,8 @@ def _fitted(start: str, words: str, room: int = 0) -> str:
     return start + (cut if cut != _CUT.strip() else whole[: width - len(_CUT)] + _CUT)
 
 
-def after_preflight(session: Session, rounds: Sequence[int], *, passed: bool) -> str:
-    """Return the line that names the command to run after a preflight or one of its rounds."""
-    command = "preflight" if len(rounds) > 1 else f"round{rounds[0]}"
-    if not passed:
-        return again(session, command)
-    return then(session, "round2") if command == "round1" else to_training(session)
-
-
-def to_training(session: Session) -> str:
-    """Return the line that names the command to run with a valid ticket.
-
-    An installation that cannot train names another preflight: the ticket pins the libraries of its own installation.
-    """
-    if lacking_for_training():
-        return then(session, "preflight", when="where the extra train is installed")
-    return then(session, "train")
-
-
 def warned(session: Session, run: Run, ending: Ending) -> Ending:
-    """Add a warning to a ticket's ending if its pool is clearly too small, and name a next command that works."""
+    """Add a warning to a ticket's ending if its pool is clearly too small, and name a command that works."""
     if lacking_for_training():
         return ending
     from rc1_lib.forecast.too_few import shortages
@@ -177,20 +157,8 @@ def _for_ticket(session: Session, run: Run) -> str:
     return f"next, with the ticket's own settings: {shlex.join(['rc1', 'ticket', 'verify', *flagged(named)])}"
 
 
-def after_training(session: Session, run: Run, seeds: Sequence[int], *, evaluate: bool, passed: bool) -> str:
-    """Return the line that names the command to run after a training."""
-    if not passed:
-        return then(session, "preflight", when="with other settings, as a new run")
-    if not evaluate:
-        named = [word for seed in seeds for word in ("--seed", str(seed))]
-        return then(session, "train", *named, when="to see what was learned")
-    if set(seeds) < set(run.config.seeds):
-        return then(session, "train", "--all-seeds", when="for the other seeds")
-    return then(session, "release")
-
-
 def then(session: Session, name: str, *flags: str, when: str = "") -> str:
-    """Return the last line: the command to run next, and if that is not obvious, when or what for."""
+    """Return the last line after a failure: another command, and if that is not obvious, when or what for."""
     return f"next{f', {when}' if when else ''}: {command_line(session, name, *flags)}"
 
 

@@ -44,9 +44,7 @@ def probe_scorer(
     from rc1_lib.evidence import Evidence
     from rc1_lib.gates.gate_list import evaluate
     from rc1_lib.judge.providers import whom
-    from rc1_lib.preflight.preconditions import OWN_WAIVERS, untrue_waivers
 
-    own = ("--set", OWN_WAIVERS) if untrue_waivers(run) else ()
     built = run.workspace.path(run.config.shadow.path).exists()
     asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():
@@ -56,7 +54,7 @@ def probe_scorer(
     document = {"asked_about": asked, "whom": whom(run.config.judge)}
     return conclude(
         session, run, f"judge {run.config.judge.provider}", [result], "reports/rc1/probe_scorer.json", document,
-        after_pass=then(session, "preflight", *own), after_fail=again(session, "probe-scorer"),
+        after_fail=again(session, "probe-scorer"),
     )  # fmt: skip
 
 
@@ -101,7 +99,6 @@ def assert_not_simulated(
     results = judge(session, run, ("anti_simulation",))
     return conclude(
         session, run, "anti-simulation", results, "reports/rc1/assert_not_simulated.json",
-        after_pass=then(session, "preflight"),
         after_fail=then(session, "probe-scorer", "--live", when="to see who answers"),
     )  # fmt: skip
 
@@ -157,7 +154,7 @@ def score(
         raise RC1Error(f"{summary['incomplete']}. {written} is marked incomplete; replies already paid for are kept")
     words = f"{summary['scored']} of {summary['dialogues']} dialogues scored"
     place = run.workspace.path(summary_path(summary["scores"]))
-    return end(session, Ending("done", words, report=place, following=then(session, "scorecache stat")), summary)
+    return end(session, Ending("done", words, report=place), summary)
 
 
 def _table(summary: Mapping[str, Any]) -> Table:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, end, then
+from rc1_lib.cli.endings import Ending, end
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import show_step
@@ -48,10 +48,10 @@ def label(
         for group, messages in zip(rows["source_id"], rows["messages"].to_list(), strict=True)
     ]
     written = write_sheet(path, dialogues, n or run.config.gates.judge_agreement.min_labels, run.config.shadow.seed)
-    session.show(f"sheet: {path}; write good or bad under 'label'")
-    following = then(session, "label", "--labels", run.workspace.name(path), when="with the labels")
-    document = {"exit_code": 0, "sheet": run.workspace.name(path), "dialogues": written}
-    return end(session, Ending("done", f"{written} dialogues to label", following=following), document)
+    name = run.workspace.name(path)
+    session.show(f"sheet: {path}; write good or bad under 'label', then compare: rc1 label --labels {name}")
+    document = {"exit_code": 0, "sheet": name, "dialogues": written}
+    return end(session, Ending("done", f"{written} dialogues to label"), document)
 
 
 def _compare(session: Session, labels: Path) -> int:

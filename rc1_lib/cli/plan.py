@@ -72,7 +72,7 @@ def plan(
     session.show(tables.table(title, ("", "hours", "judge calls", "USD"), rows, ("hours", "judge calls", "USD")))
     words = f"{tables.rounded(sum(one.hours for one in parts.values()))} hours"
     report = run.workspace.path(_REPORT)
-    ending = Ending("pass", words, report=report, following=then(session, "train"))
+    ending = Ending("pass", words, report=report)
     if capped:
         following = then(session, "preflight", when="with another training.cap, or fewer steps")
         ending = Ending("fail", words, [Failure(one) for one in capped], report, following)

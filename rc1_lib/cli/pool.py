@@ -99,7 +99,7 @@ def build_pool(
         session.show(*(f"skipped records of {task}: {why}: {count}" for why, count in reasons.items()))
     words = f"pool of {manifests['pool']['rows']} rows, shadow set of {manifests['shadow']['rows']}"
     document = {part: {**manifests[part], "written_now": part in wanted} for part in paths}
-    return end(session, Ending("done", words, following=then(session, "validate-pool")), document)
+    return end(session, Ending("done", words), document)
 
 
 def validate_pool(
@@ -153,7 +153,7 @@ def validate_pool(
         after_fail = again(session, "validate-pool", *flagged({"": pool, "--leak-check": leak_check}))
     return conclude(
         session, run, f"pool {read['pool']['path']}", results, _REPORT, {"files": read, "by_task": judged},
-        after_pass=then(session, "difficulty-metrics"), after_fail=after_fail,
+        after_fail=after_fail,
     )  # fmt: skip
 
 
@@ -243,9 +243,8 @@ def difficulty_metrics(
     target = run.workspace.path(path)
     session.show(f"{target}, {'written' if due else 'unchanged'}")
     words = f"{metrics.height} rows measured: {tables.counts(found)}"
-    ending = Ending("done", words, following=then(session, "difficulty-bucketize"))
     counted = {"rows": metrics.height, "buckets": found, "written_now": due}
-    return end(session, ending, {"path": path, "sha256": sha256_file(target), **counted})
+    return end(session, Ending("done", words), {"path": path, "sha256": sha256_file(target), **counted})
 
 
 def difficulty_bucketize(
@@ -286,8 +285,7 @@ def difficulty_bucketize(
     manifest: dict[str, Any] = read_manifest(run.workspace, path) or {}
     session.show(f"{run.workspace.path(path)}, {'written' if due else _UNCHANGED}")
     words = f"{manifest['rows']} of {manifest['of']} rows chosen"
-    ending = Ending("done", words, following=then(session, "validate-difficulty"))
-    return end(session, ending, {**manifest, "written_now": due})
+    return end(session, Ending("done", words), {**manifest, "written_now": due})
 
 
 def validate_difficulty(
@@ -336,7 +334,6 @@ def validate_difficulty(
     session.show(*(_histogram(name, described["histograms"][name]) for name in _DRAWN))
     return conclude(
         session, run, "difficulty", results, report_path, described,
-        after_pass=then(session, "calibrate"),
         after_fail=again(session, "validate-difficulty", *flagged({"--metrics": metrics, "--balanced": balanced})),
     )  # fmt: skip
 

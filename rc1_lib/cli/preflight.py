@@ -14,13 +14,10 @@ from rc1_lib.cli import tables
 from rc1_lib.cli.endings import (
     FAILED,
     Ending,
-    after_preflight,
     again,
     end,
     failure_of,
     judged,
-    then,
-    to_training,
     warned,
 )
 from rc1_lib.cli.flows import end_flow, preflight_outline, run_flow_of, stamps, written_since
@@ -93,8 +90,10 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
         seconds = round(time.monotonic() - begun, 1)
         session.show(f"{seconds} s")
         ending = _ending(run, written, calibrated, issued, "" if passed else outcome.message)
-        ending = replace(ending or Ending("pass" if passed else "fail", outcome.message),
-                         following=after_preflight(session, rounds, passed=passed))  # fmt: skip
+        ending = ending or Ending("pass" if passed else "fail", outcome.message)
+        if not passed:
+            command = "preflight" if len(rounds) > 1 else f"round{rounds[0]}"
+            ending = replace(ending, following=again(session, command))
         document = {"calibration": calibrated, "rounds": list(written.values()), "ticket": issued, "seconds": seconds}
         return end_flow(session, outcome, document, warned(session, run, ending) if issued else ending)
 
@@ -201,7 +200,7 @@ def scale_up(
         session.show(f"picture: {run.workspace.path(PICTURE)}")
     session.show(outcome.message)
     failed = bool(outcome.exit_code)
-    following = again(session, "scale-up") if failed else then(session, "train")
+    following = again(session, "scale-up") if failed else ""
     place = run.workspace.path(REPORT) if report else None
     ending = Ending("fail" if failed else "pass", outcome.message, report=place, following=following)
     document = {"report": REPORT if report else None, "table": report and report["table"]}
@@ -221,7 +220,7 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
     _print_ticket(session, ticket)
     session.show(*filter(None, [other_code(ticket)]))
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
-    ending = warned(session, run, Ending("pass", words, following=to_training(session)))
+    ending = warned(session, run, Ending("pass", words))
     return end(session, ending, {"valid": True, "ticket": ticket})
 
 
@@ -237,8 +236,7 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
     revoked = read_ticket(run)["revoked"]
     words = f"revoked at {revoked['time']}: {revoked['reason']}"
-    following = then(session, "preflight", when="for another ticket")
-    return end(session, Ending("done", words, following=following), {"revoked": revoked})
+    return end(session, Ending("done", words), {"revoked": revoked})
 
 
 def _print_ticket(session: Session, ticket: dict[str, Any]) -> None:

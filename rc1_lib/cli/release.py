@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from rc1_lib.cli.endings import Ending, Failure, end, then
+from rc1_lib.cli.endings import Ending, Failure, end
 from rc1_lib.cli.options import Seed
 from rc1_lib.cli.session import Session
 from rc1_lib.errors import ConfigError, RC1Error
@@ -37,7 +36,7 @@ def report(session: Session, seed: Seed = None) -> int:
         words = f"report of a run that failed, for {count} reason{'s' if count > 1 else ''}"
         ending = Ending("done", words, [Failure(reason) for reason in page.failed], place)
     else:
-        ending = Ending("done", "report of a run that passed", report=place, following=then(session, "release"))
+        ending = Ending("done", "report of a run that passed", report=place)
     return end(session, ending, {"exit_code": 0, **asdict(page)})
 
 
@@ -79,9 +78,7 @@ def release(
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")
     session.show(f"signed by key {package.signed_by}" if package.signed_by else "not signed: --sign KEY")
-    following = f"next, where it is received: {shlex.join(['rc1', 'release', '--verify', str(place)])}"
-    words, report = f"package of {package.files} files", run.workspace.path(page.path)
-    ending = Ending("done", words, report=report, following=following)
+    ending = Ending("done", f"package of {package.files} files", report=run.workspace.path(page.path))
     return end(session, ending, {"exit_code": 0, **asdict(package)})
 
 

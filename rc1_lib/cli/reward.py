@@ -10,7 +10,7 @@ import typer
 
 from rc1_lib.check_words import figure
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import Ending, again, judged, then
+from rc1_lib.cli.endings import Ending, again, judged
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, written_since
 from rc1_lib.cli.options import Rebuild, Verbose
 from rc1_lib.cli.plan import preflight_cost_agreed
@@ -55,8 +55,7 @@ def weight_calib(
     else:
         session.show(f"weights: {place} was not written; the candidate is in the report")
     further = {"written": run.config.weights if outcome.passed else None}
-    following = ("overclar-penalty", "--ablation")
-    return show_step(session, run, outcome, "weight-calib", following=following, further=further)
+    return show_step(session, run, outcome, "weight-calib", further=further)
 
 
 def overclar_penalty(
@@ -114,7 +113,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     session.show(outcome.message, *([] if outcome.exit_code else _ticket_note(run)))
     written = None if outcome.exit_code or not run.config.pays_judged_score else run.config.weights
     revoked = revocation(run) if outcome.exit_code else []
-    following = again(session, "calibrate") if outcome.exit_code else then(session, "preflight")
+    following = again(session, "calibrate") if outcome.exit_code else ""
     ending = judged("calibration", [one["gate"] for one in stages_done], run.workspace.path(REPORT))
     if not stages_done or (ending.verdict == "fail") != bool(outcome.exit_code):
         ending = Ending("fail" if outcome.exit_code else "pass", outcome.message)

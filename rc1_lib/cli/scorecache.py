@@ -41,7 +41,7 @@ def stat(session: Session) -> int:
     if not found["exists"]:
         session.show(str(place))
         words = "there is no store yet; the first scoring makes it"
-        return end(session, Ending("done", words, following=then(session, "probe-scorer")), found)
+        return end(session, Ending("done", words), found)
     session.show(f"{place}, {found['bytes'] / 1e6:.1f} MB with its log")
     session.show(*_tables(found), *_sums(found))
     replies = sum(one["replies"] for one in found["replies"])
@@ -68,7 +68,7 @@ def invalidate(
         there = f"only to {', '.join(specs)}" if specs else "nor to any others"
         raise RC1Error(f"{store_path(run)}: has no replies to the instructions '{spec}', {there}; nothing was deleted")
     words = f"{count} replies to the instructions '{spec}' deleted; the judge will be asked again when needed"
-    return end(session, Ending("done", words, following=then(session, "score")), document)
+    return end(session, Ending("done", words), document)
 
 
 def replay_bad(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,10 +40,8 @@ def init(
     root = folder.resolve()
     parts = lay_out(root)
     session.show(*(f"{what}: {len(part)} files" for what, part in parts.items()))
-    session.options = replace(session.options, workspace=folder)
     files = [name for part in parts.values() for name in part]
-    ending = Ending("done", f"{len(files)} files in {root}", following=then(session, "preflight"))
-    return end(session, ending, {"folder": str(root), "files": files})
+    return end(session, Ending("done", f"{len(files)} files in {root}"), {"folder": str(root), "files": files})
 
 
 def doctor(
@@ -88,7 +86,7 @@ def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
         causes = {name: one for name, one in failed.items() if one.found != NOT_CHECKED}
         failures = [Failure(f"{name}: {one.found or one.advice}", one.advice) for name, one in causes.items()]
         return Ending("fail", words, failures, following=again(session, "doctor"))
-    return Ending("pass", f"{len(found)} checks, ready to train", following=then(session, "train"))
+    return Ending("pass", f"{len(found)} checks, ready to train")
 
 
 def failpack(session: Session) -> int:
@@ -121,7 +119,7 @@ def serve(
         print(password_of(session.workspace.root), file=unlogged(session.stdout))
         return 0
     code = serve_until_interrupted(session.workspace.root, port)
-    following = then(session, "serve", "--port", str(port), when="to serve again")
+    following = then(session, "serve", "--port", str(port), when="to serve again") if code else ""
     ending = Ending("fault" if code else "done", f"{session.workspace.root} is no longer served", following=following)
     return end(session, ending, None, code)
 
@@ -165,7 +163,7 @@ def verify_config(session: Session) -> int:
     further = mask_tree({"config": run.config.model_dump(mode="json"), "overrides": run.overrides}, hidden)
     return conclude(
         session, run, f"configuration {run.workspace.name(run.config_path)}", results, _REPORT, further,
-        after_pass=then(session, "preflight"), after_fail=again(session, "config verify"),
+        after_fail=again(session, "config verify"),
     )  # fmt: skip
 
 
@@ -181,7 +179,7 @@ def _verify_small(session: Session, path: Path) -> int:
     session.show(yaml.safe_dump(tree, sort_keys=False, allow_unicode=True).rstrip())
     document = {"pass": True, "config": tree, "overrides": list(session.options.settings)}
     words = f"{path.name}: a small local configuration, complete; no gate applies to it"
-    return end(session, Ending("pass", words, following=then(session, "train")), document)
+    return end(session, Ending("pass", words), document)
 
 
 def train_config_file(session: Session) -> Path | None:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
-from rc1_lib.cli.endings import Ending, after_training, end, judged, then
+from rc1_lib.cli.endings import Ending, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
 from rc1_lib.cli.options import Verbose
 from rc1_lib.cli.plan import training_cost_agreed
@@ -137,7 +137,8 @@ def train(
         ending = Ending("done", f"{what}, not evaluated", report=place)
     if (ending.verdict == "fail") == passed:  # stopped before anything was judged
         ending = Ending("pass" if passed else "fail", outcome.message, report=place)
-    ending = replace(ending, following=after_training(session, run, chosen, evaluate=evaluate, passed=passed))
+    if not passed:
+        ending = replace(ending, following=then(session, "preflight", when="with other settings, as a new run"))
     return end_flow(session, outcome, {"training": report, "evaluation": compared}, ending)
 
 
@@ -161,8 +162,7 @@ def _profile_step(session: Session, run: Run, seed: int) -> int:
     session.show(_parts_table(found))
     session.show(f"trace: {run.workspace.path(TRACE)}")
     words, report = "timed two steps; no checkpoint was kept", run.workspace.path(REPORT)
-    ending = Ending("done", words, report=report, following=then(session, "plan"))
-    return end(session, ending, {"exit_code": 0, "profile": found})
+    return end(session, Ending("done", words, report=report), {"exit_code": 0, "profile": found})
 
 
 def _parts_table(found: dict[str, Any]) -> Table:
@@ -188,7 +188,7 @@ def _control(session: Session, run: Run, kind: ControlKind, seeds: list[int], ve
     session.show(outcome.message)
     what = f"control with an uninformative reward ({kind})"
     if report:
-        ending = judged(what, [report["gate"]], run.workspace.path(pattern), after_pass=then(session, "train"))
+        ending = judged(what, [report["gate"]], run.workspace.path(pattern))
     else:
         ending = Ending("fail" if outcome.exit_code else "pass", f"{what}: {outcome.message}")
     return end_flow(session, outcome, {"control": report}, ending)

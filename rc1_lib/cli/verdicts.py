@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rc1_lib.check_words import failed_lines
 from rc1_lib.cli import tables
-from rc1_lib.cli.endings import again, end, judged, then
+from rc1_lib.cli.endings import again, end, judged
 from rc1_lib.cli.session import Session
 from rc1_lib.records import PASSING, GateResult, not_applicable_of, waivers_of
 from rc1_lib.task_specs import task_names
@@ -47,7 +47,6 @@ def conclude(
     out: str,
     further: dict[str, Any] | None = None,
     *,
-    after_pass: str = "",
     after_fail: str = "",
 ) -> int:
     """Write and print a report of gates, and return the exit code.
@@ -59,7 +58,6 @@ def conclude(
         results: the gates' results.
         out: the report's path below the workspace; rows at fault are written next to it.
         further: added to the report.
-        after_pass: the last line if every gate passed.
         after_fail: the last line if one failed.
     """
     from rc1_lib.config.file import departures
@@ -87,7 +85,7 @@ def conclude(
     write_json(run.workspace.path(out), report)
     failed = chain(*(failed_lines(gate, gate["offenders_file"] or "") for gate in tables.errors_once(gates)))
     notes = tables.notes(report, out)
-    ending = judged(title, gates, run.workspace.path(out), after_pass=after_pass, after_fail=after_fail)
+    ending = judged(title, gates, run.workspace.path(out), after_fail=after_fail)
     if len(gates) == 1 and gates[0]["error"] and not gates[0]["checks"]:  # its error is all that there is to say
         session.show(*notes, *failed)
         ending = replace(ending, failures=())
@@ -101,23 +99,19 @@ def show_step(
     run: Run,
     outcome: GateReport,
     *command: str,
-    following: Sequence[str] = ("preflight",),
     further: dict[str, Any] | None = None,
 ) -> int:
     """Print a step's verdict, what failed, and the paths of its report and pictures; return the exit code.
 
-    The last line names the command `following` after a pass, and this one, `command`, after a fail. `further` is added
-    to the JSON document.
+    After a fail the last line names this command, `command`. `further` is added to the JSON document.
     """
     gate = outcome.body["gate"]
     session.show(
         *tables.verdict("verdict", gate),
         *(f"picture, {title}: {run.workspace.path(file)}" for title, file in outcome.plots.items()),
     )
-    ending = judged(
-        gate["name"], [gate], run.workspace.path(outcome.report),
-        after_pass=then(session, *following), after_fail=again(session, *command) if command else "",
-    )  # fmt: skip
+    after_fail = again(session, *command) if command else ""
+    ending = judged(gate["name"], [gate], run.workspace.path(outcome.report), after_fail=after_fail)
     document = {**outcome.body, "report": outcome.report, **(further or {})}
     return end(session, ending, document, 0 if outcome.passed else 2)
 

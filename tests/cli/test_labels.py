@@ -18,7 +18,7 @@ def test_a_sheet_leads_to_the_comparison(rc1: Rc1, fresh_copy: Callable[..., Run
     done = rc1("label", "--workspace", root, *settings, "--n", "6", "--out", "sheets/six.jsonl")
     assert done.code == 0, done.err
     assert "6 dialogues to label" in done.out
-    assert "rc1 label --labels sheets/six.jsonl" in done.out.splitlines()[-1]
+    assert "rc1 label --labels sheets/six.jsonl" in done.out
     sheet = root / "sheets/six.jsonl"
     rows = [{**row, "label": ("good", "bad")[place % 2]} for place, row in enumerate(records(sheet))]
     labels = tmp_path / "six.jsonl"
