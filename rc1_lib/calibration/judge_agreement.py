@@ -177,7 +177,6 @@ def judge_agreement_gate(found: Agreement, min_labels: int, judge_checks: Sequen
         ),
         *judge_checks,
     ]  # fmt: skip
-    wanted = {KAPPA: _MIN_KAPPA}
-    shown = [info(f"{name}, interval", interval_in_words(one, wanted.get(name))) for name, one in found.figures.items()]
+    shown = [info(f"{name}, interval", interval_in_words(one)) for name, one in found.figures.items()]
     state = "calibrated against people" if checks[0].passed else "uncalibrated"
     return GateResult(GATE, (*checks, info("the judge is", state), *shown))

@@ -27,7 +27,7 @@ from rc1_lib.pool.takes import by_prompt
 from rc1_lib.provenance.derived import Artifact, fingerprint
 from rc1_lib.records import Check, GateResult
 from rc1_lib.reward.ablation import Ablation, Figures, ablate
-from rc1_lib.reward.intervals import Interval
+from rc1_lib.reward.intervals import interval_in_words
 from rc1_lib.run import Run
 
 
@@ -138,7 +138,7 @@ def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: Ablati
             "dialogues can be played again",
         ),
         *judged.values(),
-        *(line for figure, check in judged.items() for line in _interval(check, ablation.intervals[figure])),
+        *(info(f"{one.name}: interval", interval_in_words(ablation.intervals[name])) for name, one in judged.items()),
         *_figures("without", overall.without),
         *_figures("with", overall.with_penalty),
         info("prompts", counts.prompts),
@@ -166,15 +166,6 @@ def _rate_advice(ablation: Ablation) -> str:
         f"the penalty changes whether the chosen dialogue asks on {counts.changed} of the {counts.differing} prompts "
         "where it could: raise overclar.alpha, or lower the weights of criteria that reward needless questions (check "
         "'reply_used' and 'restrained')"
-    )
-
-
-def _interval(check: Check, interval: Interval) -> tuple[Check, Check]:
-    assert isinstance(check.threshold, float)
-    clears = interval.clears(">=" if check.op == ">=" else "<=", check.threshold)
-    return (
-        info(f"{check.name}: {100 * interval.confidence:g} % interval", f"{interval.low:.4g} to {interval.high:.4g}"),
-        info(f"{check.name}: interval clears the threshold", clears),
     )
 
 

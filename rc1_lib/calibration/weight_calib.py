@@ -200,9 +200,8 @@ def calibration_gate(
             "report a bug: the weights are not optimal",
         ),
     ]  # fmt: skip
-    wanted = {"improve_pct_vs_old": gain, "mae_drop_pct_vs_old": thresholds.min_mae_drop_pct}
     shown = [
-        info(f"{name}, out of bag", interval_in_words(figure, wanted.get(name)))
+        info(f"{name}, out of bag", interval_in_words(figure))
         for name, figure in found.intervals.items()
         if not name.startswith("weight.")
     ]

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isnan, nan
 
+from rc1_lib.check_words import check_line
 from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.config.thresholds import EvaluationGate
 from rc1_lib.evaluation.evaluate import Evaluation
@@ -100,7 +101,7 @@ def ppo_eval_gate(
     ]
     checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
-    checks += [info(f"{check.name}: interval", _interval(check, change[metric])) for metric, check in judged.items()]
+    checks += [info(f"{check.name}: interval", interval_in_words(change[metric])) for metric, check in judged.items()]
     checks += [info(f"{_SHOWN[metric]}: change, pp", interval_in_words(change[metric])) for metric in END_OF]
     if evaluation.chance is not None:
         checks.append(info(CHANCE, evaluation.chance.overall))
@@ -112,7 +113,7 @@ def ppo_eval_gate(
         ]
     error = ""
     if few:
-        found = ", ".join(f"{check.name} {check.value}, wanted {check.threshold}" for check in few)
+        found = "; ".join(map(check_line, few))
         error = f"too few held-out prompts to evaluate a policy: {found}; evaluate on more"
     return GateResult(GATE, tuple(checks), error=error)
 
@@ -224,16 +225,6 @@ def _rate_advice(evaluation: Evaluation) -> str:
             "that asks too much, or evaluate on more prompts"
         )
     return "it still asks where nothing is missing: raise overclar.alpha, or train longer with the penalty"
-
-
-def _interval(check: Check, found: Interval) -> str:
-    """Return the interval in words, and whether all of it passes."""
-    assert isinstance(check.threshold, float)
-    shown = interval_in_words(found)
-    if found.low != found.low:
-        return shown
-    clears = found.clears(">=" if check.op == ">=" else "<=", check.threshold)
-    return f"{shown}, clears {check.threshold:g}: {'yes' if clears else 'no'}"
 
 
 def _number(found: Interval) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rc1_lib.check_words import check_line
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.config.run_config import LEAST_TRIED
 from rc1_lib.config.training import HELD_OUT_SEED
@@ -179,8 +180,7 @@ def _sentences(failures: Sequence[Check]) -> list[str]:
     if labelled.keys() & {_EVERY, _SOLVED}:
         labelled = {label: check for label, check in labelled.items() if label not in (_ALIKE, _FLAT)}
     return [
-        f"{label}: {check.value:.3g}, expected {'at least' if check.op == '>=' else 'at most'} {check.threshold:g}"
-        f"{' (rollout_len)' if label == _LENGTH else ''}: {check.advice}"
+        f"{check_line(check)}{' (rollout_len)' if label == _LENGTH else ''}: {check.advice}"
         for label, check in labelled.items()
     ]
 

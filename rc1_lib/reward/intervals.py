@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,27 +37,18 @@ class Interval:
         """JSON-ready: null where a number is undefined."""
         return {name: defined(value) for name, value in asdict(self).items()}
 
-    def clears(self, op: Literal[">=", "<="], threshold: float) -> bool:
-        """Whether the whole interval is on the right side of the threshold; False if it is undefined."""
-        if op not in (">=", "<="):
-            raise ValueError(f"an interval can clear '>=' or '<=' a threshold, not {op!r}")
-        return self.low >= threshold if op == ">=" else self.high <= threshold
-
     def of(self, n: float, what: str) -> CheckInterval:
         """Return the interval as part of a check, over `n` dialogues, prompts or other units."""
         return CheckInterval(self.low, self.high, self.confidence, n, what)
 
 
-def interval_in_words(figure: Interval, threshold: float | None = None) -> str:
-    """Return `0.81 (95 %: 0.74 to 0.86), clears 0.75: no`, or `undefined`."""
+def interval_in_words(figure: Interval) -> str:
+    """Return `0.81 (95 %: 0.74 to 0.86)`, or `undefined`."""
     if figure.value != figure.value:
         return "undefined"
     if figure.low != figure.low:
         return f"{figure.value:.4g}, no interval"
-    shown = f"{figure.value:.4g} ({100 * figure.confidence:g} %: {figure.low:.4g} to {figure.high:.4g})"
-    if threshold is None:
-        return shown
-    return f"{shown}, clears {threshold:g}: {'yes' if figure.clears('>=', threshold) else 'no'}"
+    return f"{figure.value:.4g} ({100 * figure.confidence:g} %: {figure.low:.4g} to {figure.high:.4g})"
 
 
 def percentile_interval(value: float, draws: ArrayLike, confidence: float) -> Interval:

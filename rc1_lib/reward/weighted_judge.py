@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from rc1_lib.check_words import check_line
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.judge.budget import Spending
@@ -172,10 +173,9 @@ def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> d
     names = (*spec.dimensions, *RULES)
     failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
     if failures:
-        shown = "; ".join(f"{check.name} is {check.value}, expected {check.op} {check.threshold}" for check in failures)
         raise ConfigError(
-            f"reward weights: {shown}; the criteria of '{spec.spec}' are {', '.join(spec.dimensions)}, "
-            f"the rules {', '.join(RULES)}"
+            f"reward weights: {'; '.join(map(check_line, failures))}; the criteria of '{spec.spec}' are "
+            f"{', '.join(spec.dimensions)}, the rules {', '.join(RULES)}"
         )
     return {name: float(weight) for name, weight in content["weights"].items()}
 

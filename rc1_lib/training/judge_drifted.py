@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
+from rc1_lib.check_words import check_line
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.provenance.pinned_files import check_vouched
@@ -56,8 +57,7 @@ def check_grades(run: Run, where: str) -> str:
     if gate.failures:
         check = gate.failures[0]
         raise RC1Error(
-            f"the judge that scores episodes no longer grades as in its baseline: {check.name} is "
-            f"{check.value}, expected {check.op} {check.threshold}. {check.advice}. The checkpoints so far are kept; "
-            f"the nightly shows every check"
+            f"the judge that scores episodes no longer grades as in its baseline: {check_line(check)}. {check.advice}. "
+            f"The checkpoints so far are kept; the nightly shows every check"
         )
     return f"the judge grades as in its baseline ({len(gate.checks)} checks)"
