@@ -29,7 +29,7 @@ def golds(*answers: str) -> list[Gold]:
 
 
 def asked(rule: Rule, *answers: str) -> RuleReport:
-    return ask_rule(rule, sample(golds(*answers), 200, 7), 0.95)
+    return ask_rule(rule, sample(golds(*answers), 200, 7))
 
 
 def failed(report: RuleReport) -> set[str]:
@@ -177,7 +177,7 @@ def test_sound_rules_are_right_about_every_public_gold(task: str, shared_data: P
         rule = rules.sound_text
         lines = (shared_data / "hotpotqa/distractor_masarena_aflow_validate.jsonl").open("rb")
         answers = {orjson.loads(line)["answer"] for line in lines}
-    report = ask_rule(rule, sample([Gold(answer) for answer in sorted(answers)], 10_000, 7), 0.95)
+    report = ask_rule(rule, sample([Gold(answer) for answer in sorted(answers)], 10_000, 7))
     assert report.used == len(answers) > 100
     assert [(one.kind, one.given, one.gold.answer) for one in report.offences] == []
 

@@ -48,6 +48,7 @@ def recorded(built: Run, server: JudgeServer, tmp_path_factory: pytest.TempPathF
     """A workspace with a baseline of the live judge. Read-only: to write, take `night`."""
     root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     run = live(root, server)
+    moved_away(run)  # the rubric's
     server.behaviour = USUAL
     record_baseline(run)
     return run
@@ -176,10 +177,10 @@ def test_edited_or_missing_baseline_is_named(night: Callable[..., Run]) -> None:
     body = path.read_text()
     path.write_text(body.replace('"recorded": "2', '"recorded": "1', 1))
     for rejected in (record_baseline, drift_verdict):
-        with pytest.raises(RC1Error, match=r"live\.json: .*altered.*live\.sha256 away"):
+        with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*altered.*judge_baseline\.sha256 away"):
             rejected(run)
     path.unlink()
-    with pytest.raises(RC1Error, match=r"live\.json: .*missing.*live\.sha256 away"):
+    with pytest.raises(RC1Error, match=r"judge_baseline\.json: .*missing.*judge_baseline\.sha256 away"):
         record_baseline(run)
     moved_away(run)
     record_baseline(run)

@@ -32,7 +32,7 @@ def needs(name: str) -> pytest.MarkDecorator:
 
 def train(folder: Path, to: str, last: int) -> None:
     """Train the first `last` steps of the same run with all logs."""
-    trackers = trackers_of(Tracking(to=(to,), project="toys"), folder / "logs", "seed 7")  # type: ignore[arg-type]
+    trackers = trackers_of(Tracking(to=(to,)), folder / "logs", "seed 7")  # type: ignore[arg-type]
     log = TrainLog(folder / "logs/train.log")
     logging = Logging(folder / "reports/metrics.jsonl", folder / "logs/tensorboard", log, trackers)
     Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [logging], last, 0, FACTS).fit(None)
