@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from rc1_lib.config.addresses import VLLM_KEY, read_address
-from rc1_lib.config.values import NotNegative, Positive, Reason, Section, Share
+from rc1_lib.config.values import NotNegative, Positive, Section, Share
 from rc1_lib.errors import ConfigError
 
 
@@ -44,12 +44,10 @@ class EpisodeReward(Section):
     """The reward of an episode, apart from the penalty (`overclar`) and the difficulty factor (`difficulty_beta`)."""
 
     success: NotNegative
-    """Reward of a solved episode."""
+    """Reward of a solved episode; profile `prod` rejects 0."""
     judge: NotNegative
     """Weight of the calibrated score, in [0, 1], of an episode's dialogue; at 0 no judge is called, and the gates on
     that score do not apply."""
-    unverified: Reason | None
-    """Why a solved episode earns nothing; required if `success` is 0."""
     turn: NotNegative
     """Penalty per turn of a solved episode. A failed episode has none, so that failing quickly, or doing nothing, has
     no advantage. If `success` is 0, it applies to every episode."""

@@ -169,17 +169,17 @@ class RunConfig(Section):
             )
 
     def _check_reward_terms(self) -> None:
-        """Require a reward for the verified outcome, or a stated reason for its absence."""
+        """Require a reward for the verified outcome in profile `prod`, and terms that agree with each other."""
         reward, stated = self.training.reward, "verified_reward" in self.gates.not_applicable
         if not reward.success and not reward.judge:
             raise ValueError(
                 "training.reward.success and training.reward.judge are both 0, so no answer earns anything; raise one "
                 "of them"
             )
-        if not reward.success and not reward.unverified:
+        if self.profile == "prod" and not reward.success:
             raise ValueError(
-                "training.reward.success is 0, so verified answers earn nothing; raise it, or say why in "
-                "training.reward.unverified"
+                "training.reward.success is 0, so verified answers earn nothing; raise it, since profile prod pays for "
+                "the verified outcome"
             )
         most = self.training.limits.turns
         slow, solved = reward.turn * most, reward.success * (1 - self.difficulty_beta)

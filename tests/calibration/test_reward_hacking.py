@@ -30,7 +30,6 @@ FEW = ("gates.reward_hacking.prompts=24", "gates.shared.resamples=50")
 SCORE_ALONE = (
     "training.reward.success=0",
     "training.reward.judge=1",
-    "training.reward.unverified='a test pays for the judged score alone'",
 )
 VERIFIED = ("training.reward.success=1", "training.reward.judge=0")
 WEIGHTS = {"answered": 0.2, "grounded": 0.3, "reasoned": 0.3, "concise": 0.2}

@@ -84,6 +84,8 @@ def test_exactly_the_gates_on_the_judged_score_do_not_apply(built: Run, verified
 def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="verified_reward"):
         open_run(profile="prod", workspace=tmp_path, overrides=VERIFIED)
+    with pytest.raises(ConfigError, match=r"training\.reward\.success is 0"):
+        open_run(profile="prod", workspace=tmp_path, overrides=["training.reward.success=0"])
     why = "gates.not_applicable.verified_reward=answers are verified, and no judge is paid"
     run = open_run(profile="prod", workspace=tmp_path, overrides=(*VERIFIED, why))
     assert "no judge is paid" in not_applicable(run)["weights"]
@@ -94,7 +96,6 @@ def test_profile_prod_requires_a_reason(tmp_path: Path) -> None:
     [
         (("gates.not_applicable.verified_reward=not needed",), "training.reward.judge is 0.3"),
         ((*VERIFIED, "gates.not_applicable.mix=why not"), "mix"),
-        (("training.reward.success=0",), "training.reward.unverified"),
         (("gates.waivers.mix='...'",), "a reason in words"),
         (('gates.waivers.mix="ok\\e[2K\\e[1A"',), "one line without control characters"),
         (("gates.waivers.mix='dessap \u202egnitset'",), "one line without control characters"),

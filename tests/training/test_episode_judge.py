@@ -63,7 +63,6 @@ def live_run_at(tiny: Tiny, url: str, *more: str) -> Run:
     run = tiny(
         "training.reward.judge=1",
         "training.reward.success=0",
-        "training.reward.unverified=a test pays for the judged score alone",
         *overrides(url),
         *more,
     )
@@ -115,7 +114,6 @@ def test_training_reward_equals_the_audited_reward_bit_for_bit(tiny: Tiny, pool:
     """Judged score, penalty and total, on the scripted expert's dialogues and on episodes."""
     alone = (
         "training.reward.success=0",
-        "training.reward.unverified=a test pays for the judged score alone",
         "training.reward.turn=0",
     )
     run = weigh(tiny("training.reward.judge=1", *alone))

@@ -64,7 +64,7 @@ def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny, monkeypatch
     with running(Behaviour(delay="zero", faults={FaultKind.REFUSAL: 0.1})) as refusing:
         run = tiny(
             "training.reward.judge=1", "training.reward.success=0",
-            "training.reward.unverified=a test pays for the judged score alone", "batch_size=24",
+            "batch_size=24",
             *overrides(refusing.base_url),
         )  # fmt: skip
         weigh(run, dict(run.config.reward.old_weights), [MODEL])
