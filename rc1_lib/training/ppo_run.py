@@ -276,6 +276,10 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
     log, early = TrainLog(run.workspace.path(LOG)), _early_stop(config.training.early_stop)
     without = () if prepared.control is None else OF_SCORES
     guard = CollapseGuard(config.training.collapse, run.workspace.path(places.metrics), without)
+    if state is not None:
+        writer = written_by(folder / folder_name(state.step), run.workspace.path(LEDGER))
+        if writer not in (None, code_words()):
+            log.line(f"seed {seed}: step {state.step} was written by {writer}, this is {code_words()}")
 
     def collapsed(step: int) -> CollapsedError:
         ended = f"ended at step {step} of {config.steps}: {guard.reason}"
@@ -399,9 +403,7 @@ def _newest(
             notice(f"not used: {error}")
             continue
         if not differences(state.values, facts):
-            writer, here = written_by(path, ledger), code_words()
-            other = "" if writer in (None, here) else f" (written by {writer}; now {here})"
-            notice(f"resumes from {path.name}{other}")
+            notice(f"resumes from {path.name}")
             return state
     return None
 
