@@ -1,4 +1,4 @@
-"""An exported world: its bytes, what rejects an export, and every way in which it can differ from its sources."""
+"""An exported world: its bytes, what it rejects, and that edited rows are not served."""
 
 from __future__ import annotations
 
