@@ -1,4 +1,4 @@
-"""What an evaluation writes: a report that names its inputs, tables that fit, pictures, example dialogues."""
+"""What an evaluation writes: a report that names its inputs, tables that fit, example dialogues."""
 
 from __future__ import annotations
 

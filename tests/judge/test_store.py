@@ -1,4 +1,4 @@
-"""The store: what it keeps and for how long; every edit of its log is detected, and it contains no secret."""
+"""The store: what it keeps and for how long; it writes whole or not at all, and contains no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plots: right figures, the same bytes each time, nothing cut off, and undefined values not drawn as 0."""
+"""The plots: right figures, the same bytes each time, nothing cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded source: exact, distinct, balanced, free of leaks, with a small vocabulary."""
+"""The embedded source: exact, distinct and balanced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The word files of the embedded source: a fault raises an error that names file and key, and a change is detected."""
+"""The word files of the embedded source: a fault raises an error that names file and key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An exported world: its bytes, and what rejects an export."""
+"""An exported world: its bytes, what it rejects, and that edited rows are not served."""
 
 from __future__ import annotations
 

