@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.calibration.stages import STAGES, evaluate_here, run_stages
+from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import evaluate, gates_of_round
@@ -178,6 +179,13 @@ def evidence(built: Run) -> Evidence:
 def copied_pool(built: Run, root: Path) -> Path:
     """Copy the small pool's workspace without the replies and the log that tests may have added to it."""
     return shutil.copytree(built.workspace.root, root, ignore=shutil.ignore_patterns("scores.sqlite*"))
+
+
+def without_baseline(run: Run) -> Run:
+    """Move the baseline of another judge away, as the documentation says; the small pool has the rubric's."""
+    for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):
+        path.unlink()
+    return run
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ _FLOWS_OF_COMMANDS = {
     "test_policy_that_fails_the_evaluation_is_reported_and_training_resumes": FLOWS,
     "test_fault_during_training_exits_1_with_report_and_debug_bundle": FLOWS,
     "test_failed_calibrate_writes_a_debug_bundle_and_keeps_the_weights": CALIBRATIONS,
-    "test_ticket_is_issued_verified_shown_and_revoked": CALIBRATIONS,
+    "test_ticket_is_issued_verified_and_revoked": CALIBRATIONS,
     "test_failed_round_exits_2_with_its_failing_check_and_a_debug_bundle": CALIBRATIONS,
 }
 _MYPY = "test_mypy_strict_finds_nothing"

@@ -20,7 +20,7 @@ from rc1_lib.judge.judge import open_store
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import FileState
-from tests.conftest import SMALL, copied_pool
+from tests.conftest import SMALL, copied_pool, without_baseline
 from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
 
 N, K = 20, 3
@@ -48,7 +48,7 @@ def recorded(built: Run, server: JudgeServer, tmp_path_factory: pytest.TempPathF
     """A workspace with a baseline of the live judge. Read-only: to write, take `night`."""
     root = copied_pool(built, tmp_path_factory.mktemp("recorded") / "workspace")
     run = live(root, server)
-    moved_away(run)  # the rubric's
+    without_baseline(run)
     server.behaviour = USUAL
     record_baseline(run)
     return run

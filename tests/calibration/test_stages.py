@@ -63,7 +63,7 @@ def test_finished_dialogues_as_source_cannot_be_calibrated_on(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("gates.reward_hacking.prompts=14", "expected at least 15 "),
+        ("gates.reward_hacking.prompts=14", "expected at least 15,"),
         ("gates.reward_hacking.own=[nowhere.py]", "nowhere.py: Python file not found"),
     ],
 )

@@ -16,7 +16,7 @@ from .bad_inputs import KEY, BadInput
 from .conftest import SMALL, Done, Rc1
 
 FILES = ("data/rollouts/rc1_seed.jsonl", "data/shadow_eval_245.jsonl")
-_LOG = re.compile(r"logs/ops_.*\.log")
+_LOG = re.compile(r"logs/(ops_.*|train)\.log")
 
 
 def error_message(done: Done) -> str:

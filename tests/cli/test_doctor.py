@@ -51,7 +51,7 @@ def test_learnability_is_tried_on_demand_and_needs_a_valid_ticket(
     look = json.loads(done.out)["looks"]["learnability"]
     # A base trained for seconds solves almost nothing, and twelve held-out prompts show no effect.
     assert (done.code, look["failed"]) == (2, True), done.err
-    assert "smallest effect that can be shown" in look["found"] and "rc1 doctor --learnability" in look["advice"]
+    assert "it failed: " in look["found"] and "rc1 doctor --learnability" in look["advice"]
     assert {"all", "gsm8k", "hard"} <= read_json(own.workspace.path("reports/learnability.json"))["groups"].keys()
     revoke_ticket(own, "a test")
     assert json.loads(rc1(*call).out)["looks"]["learnability"]["advice"] == "fix the ticket first"

@@ -21,17 +21,17 @@ def gate(name: str, *checks: Check, **more: Any) -> dict[str, Any]:
     return GateResult(name, checks, **more).to_dict()
 
 
-def test_pass_shows_verdict_report_and_next_command() -> None:
+def test_pass_shows_verdict_and_report() -> None:
     gates = [gate("length", FINE), gate("git", waiver="why"), gate("judge", not_applicable="why")]
-    assert judged("round 1", gates, REPORT, after_pass=NEXT, after_fail="no").lines() == [
-        "pass: round 1, 3 gates: 1 passed, 1 waived, 1 not applicable", f"report: {REPORT}", NEXT,
+    assert judged("round 1", gates, REPORT, after_fail="no").lines() == [
+        "pass: round 1, 3 gates: 1 passed, 1 waived, 1 not applicable", f"report: {REPORT}",
     ]  # fmt: skip
     assert judged("length", gates[:1], None).lines() == ["pass: length"]
 
 
 def test_failure_shows_the_first_failing_check_and_its_advice() -> None:
     gates = [gate("git", FINE), gate("length", FINE, BROKEN, BROKEN), gate("mix", error="no such file")]
-    assert judged("round 1", gates, REPORT, after_pass="no", after_fail=NEXT).lines() == [
+    assert judged("round 1", gates, REPORT, after_fail=NEXT).lines() == [
         "fail: round 1, 2 of 3 gates: length, mix", "  length: shortest is 12, wanted >= 64; 1 more above",
         "what to do: lengthen the rows, or leave them out", f"report: {REPORT}", NEXT,
     ]  # fmt: skip

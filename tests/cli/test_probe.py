@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
-from rc1_lib.preflight.preconditions import OWN_WAIVERS
 from tests.judge_server import Behaviour, FaultKind, running
 
 from .conftest import SMALL, Rc1, judge_at
@@ -21,8 +19,7 @@ def test_probe_of_a_live_judge_needs_only_an_empty_workspace(rc1: Rc1, tmp_path:
         host = server.base_url.split("/")[2]
     assert done.code == 0, done.out + done.err
     assert f"asked about 8 of RC1's own dialogues: openai at {host}, model rc1-test-double-1" in done.out
-    assert done.out.splitlines()[-3] == "pass: judge openai"
-    assert OWN_WAIVERS in shlex.split(done.out.splitlines()[-1]), "the shipped waivers are about the rubric"
+    assert "pass: judge openai" in done.out.splitlines()
     assert json.loads((tmp_path / REPORT).read_text())["asked_about"] == "RC1's own dialogues"
 
 

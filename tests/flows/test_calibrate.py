@@ -30,6 +30,7 @@ from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json
 from tests.cli.conftest import NARROW, call, serving
+from tests.conftest import without_baseline
 from tests.judge_server import Behaviour, running
 from tests.shares import share
 
@@ -176,8 +177,7 @@ def test_failed_calibration_stops_judge_calls_and_the_key_appears_in_no_artifact
             "judge.model=rc1-test-double-1", "judge.samples=1", "judge.limits.rps=500",
             "gates.waivers={judge_agreement: no labels yet}", weights=False,
         )  # fmt: skip
-        for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):
-            path.unlink()  # the rubric's
+        without_baseline(run)
         state = ended(preflight, run, build="auto")
         asked = server.stats().answered
     assert asked == run.config.shadow.n, "only the shadow set was judged; no probe ran"
@@ -209,7 +209,7 @@ def test_shadow_run_below_its_rank_correlation_fails_round_2(
     run.workspace.path(TICKET).unlink()
     state = ended(preflight, run, rounds=[2])
     assert (state.is_failed(), state.name) == (True, "GatesFailed")
-    assert "shadow_run (spearman 0." in str(state.message)
+    assert "shadow_run (spearman is 0." in str(state.message)
     assert read_json(run.workspace.path(PRE_RUN_REPORT))["pass"] is False
     assert not run.workspace.path(TICKET).exists()
 

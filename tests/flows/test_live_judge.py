@@ -25,6 +25,7 @@ from rc1_lib.preflight.ticket import read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json
 from tasks.keys import SECRET, provide_scorer_key
+from tests.conftest import without_baseline
 from tests.judge_server import Behaviour, JudgeServer, running
 
 KEY = "sk-planted-6f0e1d2c3b4a"
@@ -62,7 +63,7 @@ def test_both_rounds_call_the_judge_and_a_changed_judge_revokes_the_ticket(
 ) -> None:
     only_gates(*JUDGES, "judge_drift")
     run = fresh_copy(*live(server, "judge.baseline.n=30"))
-    record_baseline(run)
+    record_baseline(without_baseline(run))
     recorded = server.stats().answered
     state = run_flow(run)
     assert state.name == "TicketIssued", state.message
@@ -90,7 +91,7 @@ def test_unattended_flow_rejects_judge_costs_above_the_limit(
     run = fresh_copy(
         *live(server, "judge.baseline.n=30", "judge.prices={input: 1, output: 1}", "judge.ask_above_usd=0.01")
     )
-    record_baseline(run)
+    record_baseline(without_baseline(run))
     asked = server.stats().requests
     calibration = calibrate(overrides=list(run.overrides), workspace=str(run.workspace.root), return_state=True)
     for state in (run_flow(run, build="auto"), calibration):

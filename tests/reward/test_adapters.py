@@ -138,7 +138,7 @@ def test_the_async_form_is_a_coroutine_function_with_the_same_rewards(bench: Ben
     ("weights", "message"),
     [
         ({"weights": {"answered": 0.5, "kind": 0.5}}, "unknown criteria is 1"),
-        ({"answered": 0.5, "grounded": 5.0}, "largest weight is 5.0"),
+        ({"answered": 0.5, "grounded": 5.0}, "largest weight is 5"),
     ],
 )
 def test_invalid_weights_raise_an_error_that_names_the_failed_check(

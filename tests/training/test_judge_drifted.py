@@ -11,7 +11,6 @@ import pytest
 
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
 from rc1_lib.checks import at_most
-from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import JUDGE_SPEC
@@ -19,7 +18,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.judge_drifted import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file
-from tests.conftest import SMALL, copied_pool
+from tests.conftest import SMALL, copied_pool, without_baseline
 from tests.judge_server import Behaviour, JudgeServer, running
 
 USUAL = Behaviour(delay="zero")
@@ -36,9 +35,7 @@ def recorded(built: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch, running(USUAL) as server:
         patch.setenv("SCORER_API_KEY", KEY)
         run = open_run(profile="local", workspace=root, overrides=(*SMALL, *judge_at(server)))
-        for path in (run.workspace.path(BASELINE_PATH), run.workspace.checksum_path(BASELINE_PATH)):
-            path.unlink()  # the rubric's
-        record_baseline(run)
+        record_baseline(without_baseline(run))
     return root
 
 
@@ -106,9 +103,9 @@ def test_failed_check_is_repeated_once(run: Run, server: JudgeServer, monkeypatc
 def test_missing_baseline_skips_the_check_without_a_ticket_and_fails_with_one(
     fresh_copy: Callable[..., Run], server: JudgeServer
 ) -> None:
-    live = fresh_copy(*judge_at(server))
+    live = without_baseline(fresh_copy(*judge_at(server)))
     assert check_grades(live, ASKED) == ""
-    with pytest.raises(TicketError, match=r"of_this\.json was removed"):
+    with pytest.raises(TicketError, match=r"judge_baseline\.json was removed"):
         check_grades(replace(live, vouched={JUDGE_BASELINE.name: "0" * 64}), ASKED)
     record_baseline(live)
     pinned = {
@@ -117,6 +114,6 @@ def test_missing_baseline_skips_the_check_without_a_ticket_and_fails_with_one(
     }
     check_grades(replace(live, vouched=pinned), ASKED)
     asked = server.stats().answered
-    with pytest.raises(TicketError, match=r"of_this\.json .*\(judge_baseline\).*SHA-256"):
+    with pytest.raises(TicketError, match=r"judge_baseline\.json .*\(judge_baseline\).*SHA-256"):
         check_grades(replace(live, vouched={**pinned, JUDGE_BASELINE.name: "0" * 64}), ASKED)
     assert server.stats().answered == asked

@@ -118,7 +118,7 @@ def test_merged_model_that_differs_from_the_policy_is_not_written(
 
 
 def test_final_model_is_the_newest_export_and_replaces_no_other_folder(after_two_steps: Trained) -> None:
-    run, checkpoint = after_two_steps("torch_ppo")
+    run, checkpoint = after_two_steps
     write_final_model(run, checkpoint)
     target = run.workspace.path("final_model")
     assert not target.with_name(".final_model.new").exists()
