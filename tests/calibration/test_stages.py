@@ -63,11 +63,7 @@ def test_finished_dialogues_as_source_cannot_be_calibrated_on(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-<<<<<<< HEAD
         ("gates.reward_hacking.prompts=14", "expected at least 15,"),
-=======
-        ("gates.reward_hacking.prompts=14", "expected at least 15, "),
->>>>>>> af9b8559 (The refusal of too few prompts to attack has no second key to name)
         ("gates.reward_hacking.own=[nowhere.py]", "nowhere.py: Python file not found"),
     ],
 )
