@@ -50,9 +50,7 @@ def run_flow(name: FlowName, *, verbose: bool = False, **flow_parameters: Any) -
     """Run a flow in this process.
 
     Args:
-        name: the flow, by the name of its deployment.
         verbose: show Prefect's own log on stderr; the UI has the whole log in any case.
-        flow_parameters: the flow's parameters.
 
     Raises:
         ConfigError: when the workspace is not a folder, the environment names an unusable proxy, or a file in the

@@ -23,10 +23,6 @@ _LOOK_S = 2.0
 def serve(workspace: Path, port: int) -> int:
     """Serve a workspace until interrupted, and return the exit code.
 
-    Args:
-        workspace: the workspace.
-        port: the port of its server.
-
     Raises:
         RC1Error: when the workspace is served already, the port is taken, or a file in the current folder sets Prefect.
         ServerFault: when the server does not start.

@@ -63,8 +63,6 @@ def settings(workspace: Path, url: str, password: str = "") -> dict[str, str]:
     explicitly, since Prefect would look for them, and a logging configuration may call any function.
 
     Args:
-        workspace: the workspace.
-        url: the server's address.
         password: of a server that RC1 started; empty: the server is the user's, and so is the password.
     """
     home = state_of(workspace)
@@ -106,7 +104,6 @@ def start_server(
     """Start the workspace's server and wait until it answers.
 
     Args:
-        workspace: the workspace with the database.
         port: its port, open to this machine only.
         meanwhile: called once with the server's address and password, while it starts.
 

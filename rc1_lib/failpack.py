@@ -59,8 +59,6 @@ def write_error(place: Workspace, error: BaseException, log: Path) -> Path:
     """Write `reports/ERROR_<time>.json`: message, trace and last lines of the log, without secrets; return its path.
 
     Args:
-        place: the workspace.
-        error: the error.
         log: its last 200 lines are reported, if it exists.
     """
     path = stamped(place.path("reports"), "ERROR", ".json")

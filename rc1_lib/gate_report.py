@@ -21,9 +21,7 @@ class GateReport:
     """One step's outcome.
 
     Attributes:
-        gate: the verdict.
         report: the report's path, relative to the workspace.
-        body: the report.
         plots: title -> PNG file, relative to the workspace.
         fault: the error in program or machine that prevented a flow from evaluating it; else empty.
     """

@@ -78,9 +78,7 @@ class Twin:
         slot: the name in the question that is withheld, with its vague wording.
         described: the sentences that say of the named thing what the question says of it.
         support: the sentences that say the same of the twin, then those with the needed facts about it.
-        passages: the twin's pages.
         steps: the worked solution if the twin is meant.
-        answer: its result.
     """
 
     slot: Slot
@@ -96,7 +94,6 @@ class Decoy:
     """A sentence on a needed page that sounds as if something were missing, but says nothing that is needed.
 
     Attributes:
-        title: the page.
         vague: the sentence; otherwise the page lacks it.
     """
 
@@ -112,7 +109,6 @@ class Question:
         id: stable and unique within a source, for example `gsm8k/train/12`.
         task: its task, whose answer rule decides success.
         source: the source's name, for example `gsm8k` or `embedded`.
-        lang: the language that the question is written in.
         ask: the question itself, without the facts it needs (a story's last sentence; a two-hop question).
         support: the sentences with the needed facts, in reading order.
         passages: every page that `wiki` can return, those of the support first.

@@ -63,8 +63,6 @@ class Run:
     Attributes:
         workspace: the folder for everything that the run writes.
         config: the effective configuration.
-        config_path: its file.
-        overrides: the overrides of that file.
         vouched: name -> SHA-256 of everything that a verified ticket pins; None if no ticket was needed.
         extended: the files that `config_path` extends, nearest first; empty if it extends none.
     """
@@ -148,7 +146,6 @@ def check_remembered_addresses(run: Run, by_caller: Sequence[str]) -> None:
 
     Args:
         run: a run opened by what the workspace has recorded.
-        by_caller: overrides of the caller.
 
     Raises:
         ConfigError: names the key and the address, and how the caller can name it.

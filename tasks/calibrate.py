@@ -85,7 +85,6 @@ def judge_baseline(run: Run, build: Build) -> str | None:
     """Record the fixed set that the judge scores again every night, if there is none yet.
 
     Args:
-        run: supplies the judge.
         build: `never` records nothing. `always` does not replace one either.
 
     Returns:
@@ -104,9 +103,7 @@ def report_calibration(run: Run, results: list[GateResult], reports: Mapping[str
     """Write every stage's verdict, including those not reached, and show the checks in the UI as one table.
 
     Args:
-        run: the run.
         results: one verdict per stage.
-        reports: stage -> its report.
 
     Returns:
         The report's path, relative to the workspace.

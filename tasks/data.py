@@ -28,10 +28,6 @@ Made = dict[str, Any]
 def prepare(run: Run, build: Build) -> None:
     """Build what is missing: shadow set and pool, metrics, balanced pool.
 
-    Args:
-        run: the run.
-        build: what counts as missing.
-
     Raises:
         RC1Error: when the sources cannot be read.
     """

@@ -70,7 +70,6 @@ def retried(
     """Like `prefect.task`, for idempotent work: retried after a temporary error, without storing results.
 
     Args:
-        name: the task's name.
         task_run_name: the name of each run, with parameters in braces, or a function with an argument called
             `parameters` that returns it; None: Prefect's default.
     """

@@ -38,8 +38,6 @@ def gate(run: Run, name: str, number: int, before: GateResult | None = None) -> 
 
     Args:
         run: supplies files and configuration.
-        name: the gate.
-        number: the round.
         before: its result in the previous round, reused if the gate only reads files and their bytes are the same.
 
     Returns:

@@ -30,7 +30,6 @@ def prepared_for(run: Run, *, force: bool = False) -> Prepared:
     """Return the rows, reference policy and weights of a run, as currently on disk.
 
     Args:
-        run: the run.
         force: check everything again, including the base of the warm start.
 
     Raises:

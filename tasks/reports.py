@@ -31,8 +31,6 @@ def report_round(run: Run, number: int, results: Sequence[GateResult], *, write:
     """Show the round's table in the UI and write its report.
 
     Args:
-        run: the run.
-        number: the round.
         results: the verdict of every gate of the round.
         write: False for a re-check, which must not change the reports that the ticket vouches for.
 
@@ -54,7 +52,6 @@ def table(results: Sequence[GateResult], changed: Sequence[Mapping[str, Any]] = 
     """Return verdicts as rows of text, those that need attention first and merely reported figures last.
 
     Args:
-        results: the verdicts.
         changed: settings that differ from the published ones, from `departures`.
     """
     rows = [*check_rows(results), *map(_changed_row, changed)]
@@ -78,7 +75,6 @@ def issue(run: Run, judged: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
     """Issue the ticket; it is an error if a round has not passed for exactly these files.
 
     Args:
-        run: the run.
         judged: round -> its report, of the rounds of this run.
     """
     ticket = issue_ticket(run, judged)
@@ -115,7 +111,6 @@ def verify_again(run: Run, what: str) -> str:
     """Verify everything that the ticket pins again; it is an error if anything changed since the run began.
 
     Args:
-        run: the run, with the fingerprints from its ticket.
         what: the next action, for people.
     """
     check_unchanged(run)

@@ -51,8 +51,6 @@ def gate_of_size(run: Run, step: Step, name: str, again: bool, title: str) -> St
 
     Args:
         run: the run of the whole pool.
-        step: the sizes.
-        name: the gate.
         again: whether to check the smaller size again.
         title: the title of the check, for people.
     """

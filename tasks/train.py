@@ -52,7 +52,6 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool, start_over: bool 
 
     Args:
         run: workspace and configuration.
-        seeds: the seeds to train.
         evaluate: whether they are evaluated at the end, which may need a live judge.
         start_over: remove what another run has left, which is otherwise an error.
 
@@ -104,8 +103,6 @@ def segment(run: Run, seed: int, first: int, last: int, facts: Facts, previous: 
 
     Args:
         run: workspace and configuration.
-        seed: the run's seed.
-        first: the first step of the segment.
         last: the last one, which has a checkpoint; `training.early_stop` may end the run earlier.
         facts: the seed's facts, from `warm_start`; part of the key.
         previous: fingerprint of the previous checkpoint; part of the key.

@@ -54,9 +54,7 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
     """Log every step during the block, and update a progress bar, since a segment may take hours.
 
     Args:
-        run: the run.
         seed: the run's seed.
-        first: the segment's first step.
 
     Yields:
         A function that moves the bar to the segment's last step.

@@ -22,7 +22,6 @@ class Trained:
     """The run of one seed.
 
     Attributes:
-        seed: its seed.
         segments: the checkpoint from which it was resumed, if any, and every segment: steps, checkpoint, fingerprint,
             seconds.
         cached: how many of them came from the cache.

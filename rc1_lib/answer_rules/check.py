@@ -23,7 +23,6 @@ class Rate:
     """How many of the tested answers were judged wrongly.
 
     Attributes:
-        asked: tested answers.
         failed: wrong ones that it accepted, or right ones that it rejected.
         low: lower end of the Clopper-Pearson interval (1934) of the share; NaN if nothing was tested.
         high: upper end.
@@ -102,7 +101,6 @@ def ask_rule(rule: Rule, sample: Sample) -> RuleReport:
 
     Args:
         rule: called as `rule(given, gold, aliases)`.
-        sample: the golds.
     """
     form, used = sample.form, sample.golds
     asked: dict[tuple[bool, Kind], list[bool]] = defaultdict(list)

@@ -41,7 +41,6 @@ class Gold:
     """One gold answer with its row.
 
     Attributes:
-        answer: the exact answer.
         aliases: other texts that count as the same answer.
         question: the question; empty if unknown.
         page: the longest page of the row; empty if there is none.
@@ -78,7 +77,6 @@ class Kind:
     """One kind of answers.
 
     Attributes:
-        name: its name in reports.
         sentence: what it does, for people.
         forms: the forms of golds that it applies to.
         make: makes the answer from a gold and the other golds of the task; None if it does not apply.
@@ -140,9 +138,7 @@ class Sample:
     """Gold answers of one task to make answers from.
 
     Attributes:
-        form: the form of all golds of the task.
         distinct: number of different golds.
-        golds: the drawn golds.
     """
 
     form: Form

@@ -45,7 +45,6 @@ def final_answer(content: str, unmarked: Unmarked = last_statement) -> str:
     """Return the answer of a final message without thoughts; empty if nothing follows a mark.
 
     Args:
-        content: the message.
         unmarked: the task's function that finds the answer if there is no mark.
     """
     message = _without_thoughts(content)

@@ -25,7 +25,6 @@ def wrong_answers(gold: Gold, others: Sequence[Gold], form: Form) -> list[tuple[
     """Return every known-wrong answer to a question, with its kind.
 
     Args:
-        gold: the right answer.
         others: golds of other questions, in a fixed order; those that equal this answer are skipped.
         form: the form of all these golds.
     """

@@ -23,7 +23,6 @@ class Attack:
     Attributes:
         name: in reports and thresholds.
         sentence: what it does, for people.
-        play: plays a scene to its end.
         never_right: whether its answers deserve nothing even if the answer rule accepts them.
     """
 

@@ -34,7 +34,6 @@ class Scene:
     """One row for an adversarial policy to play.
 
     Attributes:
-        task, lang: of the row.
         right: the exact answer.
         user: the user's message.
         titles: of the pages, in the row's order.
@@ -48,7 +47,6 @@ class Scene:
 
         Args:
             row: of the pool's schema.
-            limits: of the episode.
 
         Raises:
             RowError: when the row lacks a field that the environment needs.

@@ -150,7 +150,6 @@ def judge_agreement_gate(found: Agreement, min_labels: int, judge_checks: Sequen
     """Check that the judge's verdicts agree with people's.
 
     Args:
-        found: the agreement.
         min_labels: `gates.judge_agreement.min_labels`.
         judge_checks: further checks of the scores.
     """

@@ -64,8 +64,6 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
     Rows on which its samples disagree are listed (`rc1_lib.judge.score_files`).
 
     Args:
-        run: supplies the judge.
-        rows: of the pool's schema.
         store: path of a separate store, for dialogues that the preflight's gates must not see among their own. A free
             judge then stores nothing.
 

@@ -28,7 +28,6 @@ def report_key(run: Run, weights: Mapping[str, float], gate: BaseModel, **more: 
 
     Args:
         run: supplies dialogues, judge, reward and penalty.
-        weights: of the reward.
         gate: the gate's thresholds.
         more: further inputs.
     """
@@ -58,8 +57,6 @@ def kept_verdict(run: Run, artifact: Artifact, key: str, subject: str) -> GateRe
     """Read the verdict in a report; it fails if there is no report, or RC1 did not write it.
 
     Args:
-        run: the report's run.
-        artifact: the kind of report.
         key: the hash in its name.
         subject: names the report in the check that it exists.
 

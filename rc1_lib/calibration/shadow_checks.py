@@ -47,7 +47,6 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
     A check passes on the point value; it is undecided if its interval covers the threshold.
 
     Args:
-        compared: the comparison.
         coverage: share of the dialogues that are scored.
         thresholds: `gates.shadow_run`.
     """
@@ -100,9 +99,7 @@ def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | Calibrati
     correlation does not fall.
 
     Args:
-        old: AUC of the old score.
         new: AUC of the new one. Its lower end counts; without an interval the gain is required.
-        thresholds: the gate's thresholds.
     """
     return -MAX_LOSS_PCT if _near_ceiling(old, new) else thresholds.min_improve_pct
 

@@ -32,7 +32,6 @@ class Stage:
     """One stage.
 
     Attributes:
-        name: of its gate.
         title: the question that it answers, for people.
         evaluate: from the run and the candidate weights (None before there are any) to the outcome.
         on_score: whether it is about the judged score; if training does not pay for that, it is not applicable.
@@ -81,7 +80,6 @@ def run_stages(
     could not be evaluated says nothing about them.
 
     Args:
-        run: the run with the files.
         evaluate: runs a stage: `evaluate_here`, or a task of a flow.
         stages: in order.
         adopt: writes the weights, given (run, weights, report).
@@ -137,7 +135,6 @@ def check_overwriting(run: Run, *, rebuild: bool) -> None:
     """Refuse to overwrite weights that RC1 did not write, and to calibrate on rows altered since RC1 wrote them.
 
     Args:
-        run: the run with the files.
         rebuild: whether to write everything again, even files that RC1 did not write.
 
     Raises:

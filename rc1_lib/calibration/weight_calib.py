@@ -150,7 +150,6 @@ def calibration_gate(
     """Check a calibration on its held-out folds.
 
     Args:
-        found: the calibration.
         coverage: share of the dialogues that are scored.
         outcomes: solved and unsolved dialogues among the scored; None if the target is not success.
         thresholds: `gates.calibration`.

@@ -79,7 +79,6 @@ def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
 
     Args:
         run: names the file.
-        weights: by criterion.
         report: the calibration's report, relative to the workspace.
 
     Raises:

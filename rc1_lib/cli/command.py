@@ -61,9 +61,6 @@ def command(
     """Register `function(session, **own options) -> exit code` with the fields of `Options` added to its own.
 
     Args:
-        app: where to register it.
-        name: the command's name.
-        function: its body.
         example: a command line, for the help.
         without: fields of `Options` that the command does not take. A field that the command defines itself is left
             out too; without `overrides`, so are `sources` and `reward`.
@@ -101,9 +98,7 @@ def run_command(
     """Run a command and return its exit code.
 
     Args:
-        function: its body.
         options: shared with the other commands.
-        values: the values of its own options.
         writes: whether it may write; its output is then logged, and a fault leaves a report and a failure package.
         anywhere: whether it works without a workspace; it then writes no log.
         anywhere_with: the option of its own with which it does.

@@ -75,7 +75,6 @@ def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], e
 
     Args:
         session: the command's session.
-        outcome: how the flow ended.
         document: the command's part of the JSON document.
         ending: shown unless the run ended with a fault.
         notes: lines printed first if the run did not pass.

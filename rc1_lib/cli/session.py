@@ -149,7 +149,6 @@ class Session:
 
         Args:
             flag: the option, for errors.
-            path: its value.
             keys: what identifies an earlier report: its keys, or those of its first line.
 
         Raises:

@@ -53,11 +53,8 @@ def conclude(
 
     Args:
         session: the command's session.
-        run: the run that was judged.
         title: what was judged.
-        results: the gates' results.
         out: the report's path below the workspace; rows at fault are written next to it.
-        further: added to the report.
         after_fail: the last line if one failed.
     """
     from rc1_lib.config.file import departures

@@ -20,7 +20,6 @@ def read_address(base_url: str, whose: str = _JUDGES, key: str = KEY_VARIABLE) -
     """Return the parts of a server's address. Errors never repeat it, since it may contain a key.
 
     Args:
-        base_url: the address.
         whose: its name in error messages.
         key: the environment variable with the server's key.
 

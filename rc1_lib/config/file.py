@@ -79,7 +79,6 @@ def read_model(
 
     Args:
         kind: the model that the file must fit.
-        path: the file.
         overrides: applied in order.
         example: a valid override, for error messages.
         below: layers with values for what no file states.

@@ -26,7 +26,6 @@ class ForeignGate:
     Attributes:
         spec: its `SPEC`, a `rc1_lib.gates.spec.GateSpec`.
         thresholds: those that the package publishes; a configuration may change them in `gates.<name>`.
-        file: the module with the gate.
         facts: name and version of the package, and SHA-256 of the file, for reports and tickets.
     """
 

@@ -41,8 +41,6 @@ def head(workspace: Workspace, config: Path, overrides: Sequence[str], hidden: S
 
     Args:
         workspace: the run's workspace.
-        config: its configuration file.
-        overrides: the overrides of that file.
         hidden: texts to mask (see `masking.secrets`).
     """
     name = workspace.name(config)
@@ -67,9 +65,7 @@ def check_recorded(path: Path, config: Path, opening: Opening) -> None:
     """Reject an effective configuration that does not match its own record.
 
     Args:
-        path: the effective configuration.
         config: the file with which the run was opened.
-        opening: the record.
 
     Raises:
         ConfigError: names the first keys that differ, and what to do.

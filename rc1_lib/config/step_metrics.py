@@ -87,8 +87,6 @@ def measured(
     Args:
         engine: its name in the configuration.
         strategy: its name in the configuration.
-        more: further metrics of a step.
-        looked: those of held-out rows.
 
     Returns:
         The names for a step and for an evaluation; None if the engine or the strategy is custom: its metrics are

@@ -13,7 +13,6 @@ class Finding:
     """What was found, and, if it failed, what to do.
 
     Attributes:
-        found: in words.
         advice: what to do; "" if all is well.
     """
 

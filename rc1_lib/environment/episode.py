@@ -25,9 +25,6 @@ class Episode:
     turn runs nothing; unless the limit is exceeded, the reply says why it is malformed.
 
     Attributes:
-        world: the environment.
-        limits: the bounds.
-        status: the state of the episode.
         messages: the whole dialogue so far, including the prompt, in the pool's format. Malformed turns are included as
             harmless text without calls, cut to `limits.turn_chars`.
         faults: the kind of error of every malformed turn, in order.
@@ -38,7 +35,6 @@ class Episode:
 
         Args:
             world: a fresh environment.
-            limits: the bounds.
             count: counts the tokens of a text, for observations and for turns whose token count is not given.
         """
         self.world = world

@@ -102,7 +102,6 @@ def reward_terms(
     Args:
         outcome: the outcome; a right answer without the missing information is no success.
         bucket: the difficulty of its row.
-        settings: the weights of the terms.
         judged: the calibrated score of its dialogue in [0, 1]; None if it has no score.
 
     Raises:
@@ -131,7 +130,6 @@ def training_rewards(settings: RewardSettings, malformed: pl.Expr | None = None)
     result is null if the judge has weight and `main` is null.
 
     Args:
-        settings: the weights of the terms.
         malformed: number of malformed turns of each dialogue; by default 0, as in scripted dialogues.
     """
     solved = pl.col("solved").cast(pl.Float64)

@@ -38,7 +38,6 @@ class World:
 
     Attributes:
         prompt: the messages before the assistant's first.
-        task: the row's task.
         lang: the row's language.
         needs: whether information is missing.
         off_target: number of questions so far for something other than the missing information.
@@ -190,7 +189,6 @@ class SimulatedUser:
     of the solution, so it cannot reveal more.
 
     Attributes:
-        lang: the language of the row.
         wanted: a noun phrase for the missing information; None if nothing is missing.
         replies: the row's two replies; the user can say nothing else.
     """

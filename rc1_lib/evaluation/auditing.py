@@ -45,7 +45,6 @@ def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited
 
     Args:
         prepared: the inputs of the run; `training.held_out.judged` is the number of prompts to judge.
-        policies: the episodes of each policy.
 
     Raises:
         RC1Error: when there are no weights, or the judge cannot be asked often enough.

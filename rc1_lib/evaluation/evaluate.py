@@ -103,7 +103,6 @@ def evaluate(
             the episodes of one seed to evaluate it separately.
         confidence: confidence level of the intervals, in (0, 1).
         resamples: number of bootstrap samples.
-        seed: seed of the bootstrap.
         before: name of the initial policy.
         after: name of the policy under evaluation.
         chance: how often one can be right without asking on these prompts, for the reports.

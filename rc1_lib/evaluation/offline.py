@@ -55,8 +55,6 @@ class Record:
 
     Attributes:
         path: the report's path, relative to the workspace.
-        body: the report.
-        episodes: all its episodes.
     """
 
     path: str

@@ -86,7 +86,6 @@ def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float,
         after: name of the policy under evaluation.
         confidence: confidence level of the intervals, in (0, 1).
         resamples: number of bootstrap samples of source questions.
-        seed: seed of the bootstrap.
 
     Raises:
         EvaluationError: when `paired` raises it.

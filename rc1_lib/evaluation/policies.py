@@ -53,7 +53,6 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     Both policies use the same random numbers for each prompt, so that only the policy differs.
 
     Args:
-        prepared: the inputs of the runs.
         finished: seed -> fingerprint of the final checkpoint, which is evaluated; the seeds' prompts are pooled.
 
     Raises:

@@ -81,7 +81,6 @@ class ProxyTruth:
         share: share of the judged episodes that have a score.
         groups: group of prompts -> comparison of start and end, with all seeds pooled.
         by_seed: the same for each seed separately, if there are several.
-        course: the intermediate checkpoints.
         missing: (seed, step) of the intermediate checkpoints that do not exist.
     """
 

@@ -36,7 +36,6 @@ class Pilot:
     """The means of a timed step.
 
     Attributes:
-        seconds: duration of the step.
         playing: seconds of it for playing and judging the episodes.
         dialogues: number of distinct dialogues that were played and judged; 0 if the step learned from the pool's.
         device: torch's type of the device, such as `cuda`.

@@ -46,7 +46,6 @@ class Stage:
     """What a stage will ask the judge for.
 
     Attributes:
-        name: name of the stage or gate.
         calls: number of replies that no store has yet, counting all samples.
         stored: number of replies that are stored already and cost nothing.
         bytes_in: total bytes of the requests of `calls`.
@@ -108,7 +107,6 @@ def preflight_stages(
     If the balanced pool is not built yet, its rows are assumed to be as long as those of the shadow set.
 
     Args:
-        run: the run, for its judge and attack.
         data: the result of `shadow_and_takes`.
         rounds: number of rounds that follow.
         calibrates: whether the calibration's stages may run.
@@ -164,7 +162,6 @@ def tokens_of(run: Run, where: str | None = None) -> Tokens:
     """Return the tokens of a call, measured on the configured judge's last replies in the usage log.
 
     Args:
-        run: the run, for its judge.
         where: path of the store below the workspace; None for the judge's own store.
     """
     judge = run.config.judge
@@ -217,7 +214,6 @@ def check_preflight_cost(run: Run, *, rounds: int, agreed: bool) -> None:
     """Reject a preflight, or a calibration (no rounds), that may cost more than `judge.ask_above_usd`.
 
     Args:
-        run: the run, for its judge.
         rounds: number of rounds that follow.
         agreed: whether a person has agreed to the cost; then nothing is checked.
 
@@ -258,7 +254,6 @@ class _Requests:
         """Start without requests.
 
         Args:
-            run: the run, for its judge.
             where: path of the store below the workspace; None for the judge's own store.
             fresh: whether to count as if nothing were stored.
         """

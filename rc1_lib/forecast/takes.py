@@ -72,7 +72,6 @@ class Learnable:
     """The measures of a group of prompts.
 
     Attributes:
-        prompts: number of prompts.
         pass_1: the chance that one rollout solves a prompt.
         pass_n: the chance that at least one of a prompt's rollouts solves it.
         alike: share of prompts that all rollouts solve, or none.
@@ -131,7 +130,6 @@ def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: floa
 
     Args:
         takes: rollouts of similar prompts.
-        prompts: number of prompts in the evaluation.
         confidence: confidence level of the evaluation's interval, in (0, 1).
         power: chance that this interval excludes 0.
     """

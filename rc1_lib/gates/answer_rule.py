@@ -47,7 +47,6 @@ def answer_rule_gate(
     """Check the rule of every task that has rows.
 
     Args:
-        rows: rows of the pool.
         rule_of: maps a task's name to its rule.
         most_golds: maximum number of a task's gold answers that test answers are made from.
     """

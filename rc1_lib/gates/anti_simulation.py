@@ -117,7 +117,6 @@ def anti_simulation_gate(
         round_name: the round, which decides how large a share may come from the cache.
         samples: scores wanted for each dialogue.
         now: seconds since 1970, taken after the log was read.
-        thresholds: from the configuration.
     """
     live_start = pl.when(_LIVE & pl.col("started").is_finite()).then("started")
     recent = _compared(log).tail(thresholds.last)

@@ -41,7 +41,6 @@ def difficulty_gate(
     Args:
         metrics: one line for each row of the pool, as returned by `measure`.
         balanced: the balanced pool, column `id`.
-        thresholds: from the configuration.
         by_task: the tasks that are also checked separately.
         tolerance: allowed deviation of the balanced pool's task mix, which training reads.
         mix: the configured shares.

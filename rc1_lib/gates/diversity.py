@@ -40,7 +40,6 @@ def diversity_gate(
         pack: the pool's own pack. A row's role, style and template count only if its system message is exactly that of
             the template it names, and the template is worded unlike the others of its kind.
         reference: the reference pack; divergence is measured from the same rows in its wording.
-        thresholds: from the configuration.
         by_task: tasks that are also checked separately.
         seed: chooses the windows and the sample on which divergence is measured.
     """

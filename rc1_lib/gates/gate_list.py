@@ -98,13 +98,7 @@ def gates_of_round(number: Round) -> tuple[GateSpec, ...]:
 
 
 def waiting(run: Run, number: Round, failed: str) -> dict[str, str]:
-    """Return gate -> what it waits for, of the gates that cannot be judged after a failed stage of the calibration.
-
-    Args:
-        run: the run.
-        number: the round.
-        failed: the stage.
-    """
+    """Return gate -> what it waits for, of the gates that cannot be judged after a failed stage of the calibration."""
     found: dict[str, str] = {}
     for spec in gates_of_round(number):
         if spec.name in run.config.gates.waivers or spec.name in not_applicable(run):
@@ -128,9 +122,6 @@ def evaluate(name: str, evidence: Evidence, number: Round, before: GateResult | 
     User errors (a missing or damaged file) become a result with status ERROR; other exceptions are raised.
 
     Args:
-        name: the gate.
-        evidence: the files.
-        number: the round.
         before: the gate's result in the previous round of this run.
     """
     spec = BY_NAME[name]

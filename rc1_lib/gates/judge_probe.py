@@ -128,7 +128,6 @@ def probe_on(run: Run, dialogues: Sequence[Sequence[Message]]) -> GateResult:
     """Ask the judge about these dialogues, bypassing stored replies.
 
     Args:
-        run: the run with the judge.
         dialogues: `gates.probe.n` dialogues in chat format.
 
     Raises:

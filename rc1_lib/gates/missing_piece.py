@@ -71,7 +71,6 @@ class _Played:
     """A prompt that needs a clarification, as the reader without `ask_user` gets it.
 
     Attributes:
-        row: the first row with the prompt.
         file: the row's file.
         reach: what can be reached.
         possible: the number of possible answers; 0 if there is no end of them, or no solver to say.

@@ -24,7 +24,6 @@ def shadow_gate(
     """Check the shadow rows: `n` of them, no source question twice, the stratified count per task, difficulty.
 
     Args:
-        rows: the shadow set.
         n: the agreed number of rows.
         strata: shares of the tasks; empty if the draw was not stratified.
         buckets: measured difficulty of the shadow rows, and of the pool's.

@@ -23,7 +23,6 @@ class GateSpec:
         title: the question that it answers, for people.
         reads: names of `Evidence.names`; their content and the gate's thresholds decide the verdict.
         gate: from the evidence and the round to the verdict; the round matters only if it reads the world.
-        rounds: in which rounds it is evaluated.
         reads_world: whether it also reads what is in no file (disk, git, a provider, the clock). Round 2 then evaluates
             it again; otherwise it reuses a pass of round 1 on the same bytes.
         asks: whether it calls the judge, which costs money if the judge is live.

@@ -28,7 +28,6 @@ class Origin:
         report: the calibration report that the file names, parsed; None if it does not exist.
         sha256: its current fingerprint; None if it does not exist.
         judge: the current judge (`judge_identity`).
-        old_weights: the current old weights.
         state: the file's state (`FileState`): whether it or its inputs changed since a calibration wrote it.
     """
 

@@ -116,7 +116,6 @@ def check_evaluation_calls(config: RunConfig, seeds: int) -> None:
     """Reject a budget that cannot be enough for the evaluation of a training.
 
     Args:
-        config: the configuration.
         seeds: number of runs that are evaluated together.
 
     Raises:

@@ -38,7 +38,6 @@ class Ask:
     """The request of one call.
 
     Attributes:
-        system: the instructions.
         user: the dialogue to grade, fenced.
         schema: the JSON schema that the reply has to satisfy.
         sampling: sampling parameters of the reply.
@@ -149,7 +148,6 @@ class Line:
         attempt: number of the attempt at this sample in this run, from 1.
         provider: the judge's name.
         spec: version of the instructions.
-        model_asked: the model requested.
         model: the version that answered, as the provider reports it; empty without an answer.
         temperature: sampling temperature; None if left to the model.
         outcome: how the attempt ended.
@@ -208,7 +206,6 @@ class Reply:
         scores: by dimension; None if the reply holds none.
         detail: why there are no scores.
         request_id: the provider's id of the reply.
-        reply_sha256: of the text.
     """
 
     ask_key: str

@@ -63,7 +63,6 @@ class _AttemptState:
 
     Attributes:
         began: when the limiter let the first attempt through, in monotonic seconds.
-        attempts: number of attempts so far.
         failure: how the last attempt failed.
         bad: the last reply that could not be read.
     """

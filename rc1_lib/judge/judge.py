@@ -326,7 +326,6 @@ def fresh_scores(
     """Have the judge score dialogues now, ignoring stored replies.
 
     Args:
-        run: gives the judge.
         dialogues: in chat format.
         where: path of the store for the replies, relative to the workspace; default: the judge's own.
 

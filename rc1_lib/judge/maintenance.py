@@ -205,7 +205,6 @@ class Paid:
     """Calls and their cost.
 
     Attributes:
-        calls: calls sent.
         usd: their cost in USD: the known cost, or the most that a call of unknown cost can have cost.
     """
 

@@ -91,8 +91,6 @@ def load_spec(path: Path, name: str, content: bytes | None = None) -> JudgeSpec:
     """Read the instructions of version `name`.
 
     Args:
-        path: the file.
-        name: the version.
         content: the file's content, if it was read already.
 
     Raises:

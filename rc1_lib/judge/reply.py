@@ -51,7 +51,6 @@ def read_answer(answer: Answer, ask: Ask, dimensions: Iterable[str], channel: Ch
 
     Args:
         answer: what came back.
-        ask: what was asked.
         dimensions: the names that the reply has to hold.
         channel: how scores were asked for.
 

@@ -88,7 +88,6 @@ class Judged:
         run_id: the run's id in the usage log.
         stopped: why the run ended early; empty if it did not.
         usd: cost in USD: the known cost, plus the most that attempts of unknown cost can have cost.
-        calls: calls sent.
         traffic: figures of the last minute.
     """
 

@@ -122,9 +122,7 @@ def write_scores(run: Run, judge: Judge, dialogues: Sequence[Dialogue], judged: 
 
     Args:
         run: gives workspace and thresholds.
-        judge: the judge that scored.
         dialogues: the scored dialogues, in the order of `judged`.
-        judged: their scores.
         out: path of the scores, relative to the workspace.
     """
     incomplete = _refusal(judged)
@@ -231,9 +229,7 @@ def keep_unstable(
     """Update the list of unstable dialogues; remove the file if the list is empty.
 
     Args:
-        workspace: where the list is.
         ids: ids of the dialogues, in the order of `judged`; equal dialogues may have several.
-        judged: their scores.
         judge: the judge's identity (`rc1_lib.judge.prompt.judge_identity`).
 
     Returns:

@@ -229,7 +229,6 @@ class Store:
         """Log how an attempt ended, and store the reply if one came.
 
         Args:
-            line: the complete line.
             endpoint: where it was sent.
             text: the reply's text; empty without a reply.
         """

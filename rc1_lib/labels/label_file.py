@@ -42,7 +42,6 @@ class LabelFile:
     """The labelled rows of a file.
 
     Attributes:
-        path: the file.
         rows: one line per label: `dialogue` (its fingerprint), `group`, `good`.
         messages: fingerprint of a dialogue -> its messages.
     """
@@ -58,7 +57,6 @@ def write_sheet(path: Path, dialogues: Sequence[tuple[str, Sequence[Message]]], 
     Args:
         path: `.jsonl` or `.csv`.
         dialogues: group and chat messages of each.
-        n: how many to draw.
         seed: the same seed gives the same sheet.
 
     Raises:

@@ -36,7 +36,6 @@ def canvas(title: str, caption: str, *, height: float = 5.6, legend_row: bool = 
     """Return an empty figure 900 pixels wide, with a title above and a caption below the plot area.
 
     Args:
-        title: the title, one line.
         caption: what the reader must know, including n; it is wrapped here.
         height: height in inches (100 pixels each), without the caption's second and later lines.
         legend_row: whether to leave a row below the title for `legend`.

@@ -47,7 +47,6 @@ def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iter
 
     Args:
         row: a row of the pool, the shadow set or its takes.
-        question: the question that the row names.
         lent: the result of `pages_of`.
     """
     for name, found, expected in _compared(row, question):

@@ -178,7 +178,6 @@ def leaking_questions(
         lines: the pool's rows, as planned.
         shadow: the shadow set's rows.
         planned: the plan of the pool.
-        limits: of the gate.
         pack: the templates, whose words do not count.
     """
     rows, held = (pl.read_ndjson(b"".join(part), schema=pl.Schema(ROW_COLUMNS)) for part in (lines, shadow))
@@ -199,9 +198,6 @@ def chosen_variants(
     closest to `pool.intended`. Variants outside the length bounds are used only if a question has no other.
 
     Args:
-        planned: the rows.
-        config: the run's configuration.
-        pack: the templates.
         progress: called with (rows posed, rows planned).
         measured: called once with the metrics of all chosen rows, before the first row is yielded.
     """

@@ -18,7 +18,6 @@ def choose(tasks: Sequence[Task], variants: Sequence[Sequence[Variant]], intende
     easy.
 
     Args:
-        tasks: the task of each row.
         variants: at least one variant of each row.
         intended: share of each bucket within a task.
     """

@@ -37,9 +37,7 @@ def write_row(planned: PlannedRow, bucket: Bucket, pool: Pool, pack: Pack, take:
 
     Args:
         planned: the question and the row's id, split and use.
-        bucket: the bucket whose recipe is used.
         pool: the recipes, the limits and the scripted expert's habits.
-        pack: the templates.
         take: 0 for the row itself. Every other take keeps the exact prompt and draws the scripted expert's behaviour
             again. A finished dialogue cannot be played again and is the same in every take.
 

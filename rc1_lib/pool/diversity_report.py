@@ -72,7 +72,6 @@ def diversity_report(
     """Measure `texts` and list what `pack` covers.
 
     Args:
-        texts: the texts to measure.
         pack: the template pack they were made with.
         reference_texts: what divergences are measured against: the reference pack's text, or rows made with it. Give
             equally many rows about the same questions; see `kl_divergence`.

@@ -18,8 +18,6 @@ def search_rows(
     """Search all that the rows say for the shadow set's questions and ids.
 
     Args:
-        rows: of the pool.
-        shadow: rows of the shadow set.
         limits: length of n-grams, and the shares above which a window is reported or is a leak.
         template_texts: texts whose n-grams are ignored.
 

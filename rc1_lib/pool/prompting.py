@@ -30,7 +30,6 @@ class Posed:
 
     Attributes:
         user: the user's message.
-        system: the system message.
         question: the question with what was done to its `ask`, `support` and `passages`.
         how: what was done to it.
         slot: what is missing; None if nothing is.

@@ -34,7 +34,6 @@ def quote(
     Args:
         question: the question as posed, with anything withheld already removed.
         template: the words around the quotes.
-        listed: titles that the prompt lists.
         overlap: the target clue overlap.
         rng: this row's own generator.
         whole: whether to quote all supporting sentences, or only their beginnings.

@@ -48,7 +48,6 @@ def build_due(run: Run, *, rebuild: bool = False, progress: Progress | None = No
     """Build the parts that do not match this configuration, and return their names.
 
     Args:
-        run: configuration and workspace.
         rebuild: build all parts, and overwrite files that somebody altered or supplied.
         progress: called with (rows written, rows planned) of the pool.
 

@@ -102,7 +102,6 @@ class Template(_Strict):
         id: unique in its pack.
         role: the assistant's role, for example `tutor`.
         style: the style of both sides, for example `terse`.
-        system: the system message.
         user: wraps the question: `{question}`.
         quote: wraps the evidence quoted before the question: `{evidence}`.
         lookup: names the pages to look up: `{titles}`.

@@ -18,8 +18,6 @@ def replies_of(row_id: str, template: Template, lang: Language, missing: Slot | 
     Args:
         row_id: picks the phrase if the dialogue contains none. It is hashed rather than drawn, so that whether the
             expert asks does not shift other random choices of the row.
-        template: the row's template.
-        lang: the row's language.
         missing: the information that only the user has; None if nothing is missing.
         heard: what the user replies in the row's own dialogue, repeated whenever asked; None if nobody asks there.
     """

@@ -29,7 +29,6 @@ class CarriedTicket(BaseModel):
     """The entry `ticket` of `reports/train.json`.
 
     Attributes:
-        issued: when the ticket was issued.
         ticket_sha256: its digest; None for a revoked ticket.
         pins: name -> SHA-256 of everything that it pins: files, `code`, `settings` and `judge`.
     """
@@ -61,12 +60,7 @@ def carried(ticket: Mapping[str, Any]) -> CarriedTicket:
 
 
 def why_outdated(training: Mapping[str, Any], ticket: Mapping[str, Any]) -> str:
-    """Say why today's ticket does not vouch for a training; "" if it does.
-
-    Args:
-        training: the training's report.
-        ticket: today's ticket, verified or not.
-    """
+    """Say why today's ticket does not vouch for a training; "" if it does."""
     now = carried(ticket)
     try:
         then = CarriedTicket.model_validate(training.get("ticket"))
@@ -87,7 +81,6 @@ def check_still_vouched(run: Run, path: Path, checkpoint: str) -> None:
     Args:
         run: workspace and configuration.
         path: the policy's checkpoint, or a file made from it.
-        checkpoint: the checkpoint's fingerprint.
 
     Raises:
         TicketError: names both tickets, what differs, and what to do; or there is no ticket any more.

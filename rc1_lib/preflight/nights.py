@@ -53,10 +53,8 @@ class Night:
 
     Attributes:
         id: the flow run's id; a night is recorded once, even if several processes report it.
-        place: the workspace with the history.
         run: the run that was judged; None if the configuration was rejected.
         began: its start, in seconds since 1970.
-        outcome: how it ended.
         verdict: its outcome in a sentence.
         rounds: round -> the gates' verdicts.
     """

@@ -36,7 +36,6 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     A command calls this before a server starts. The flow calls it too, since a worker starts flows without a command.
 
     Args:
-        run: the run.
         calibrates: whether a calibration may be due.
         ticket: whether the preflight ends with a ticket.
 

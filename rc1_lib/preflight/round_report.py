@@ -89,9 +89,7 @@ def write_offenders(run: Run, file: str, result: GateResult) -> str | None:
     often in the source.
 
     Args:
-        run: the run.
         file: the path below the workspace.
-        result: the verdict.
 
     Returns:
         `file`, or None if there is nothing to write.

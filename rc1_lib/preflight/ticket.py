@@ -205,7 +205,6 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
     """Check everything that the ticket pins against its current state, and return the ticket.
 
     Args:
-        run: the run that is to train.
         at: the time to check for; default: now.
 
     Raises:

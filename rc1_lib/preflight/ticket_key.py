@@ -110,11 +110,6 @@ def envelope_of(run: Run, stated: Mapping[str, Any]) -> dict[str, Any] | None:
 def signature_causes(run: Run, ticket: Mapping[str, Any], stated: Mapping[str, Any]) -> list[str]:
     """Return why a ticket was not issued by the holder of the key; empty without a key.
 
-    Args:
-        run: the run that is to train.
-        ticket: the ticket.
-        stated: what it states.
-
     Raises:
         RC1Error: when the key cannot be used.
     """
@@ -133,7 +128,6 @@ def listed_causes(run: Run, issued: datetime, digest: str) -> list[str]:
 
     Args:
         run: the run, for its workspace and key.
-        issued: when the ticket was issued.
         digest: the digest of what it states.
 
     Raises:
@@ -159,7 +153,6 @@ def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
     Args:
         run: the run, for its workspace and key.
         digest: the digest of the current ticket; None if there is none.
-        reason: why.
 
     Raises:
         TicketError: when a list cannot be written, since the note in the ticket alone could be removed.

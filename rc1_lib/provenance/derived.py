@@ -126,7 +126,6 @@ class Artifact:
         look: computes its state if it has no manifest.
         vouched: whether a ticket pins it.
         wanted: whether the configuration uses it.
-        code: which code makes it.
     """
 
     name: str
@@ -186,7 +185,6 @@ class Artifact:
         """Reject a file that RC1 did not write in this form, before it is overwritten or used.
 
         Args:
-            run: the run.
             rebuild: whether it is written again in any case.
 
         Returns:

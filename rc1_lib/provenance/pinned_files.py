@@ -22,7 +22,6 @@ def check_vouched(run: Run, name: str, path: Path, sha256: str | None) -> None:
 
     Args:
         run: the run, with or without a ticket.
-        name: the ticket's name for the file.
         path: its path, for the error.
         sha256: the fingerprint of what was read; None if the file is missing.
 

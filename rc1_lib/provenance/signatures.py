@@ -25,7 +25,6 @@ def read_private(path: Path, named: str) -> Ed25519PrivateKey:
     """Read a private ed25519 key, in PEM without a password.
 
     Args:
-        path: the file.
         named: its name in errors, which never repeat the key.
 
     Raises:

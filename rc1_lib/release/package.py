@@ -36,7 +36,6 @@ class Package:
     Attributes:
         path: the archive's path, relative to the workspace.
         sha256: its SHA-256.
-        files: the number of files in it.
         signed_by: the id of the signing key; empty if it is not signed.
     """
 
@@ -50,7 +49,6 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
     """Write `reports/release/rc1_<key>.tar`, and its SHA-256 and manifest in `reports/rc1`.
 
     Args:
-        ready: the run to release.
         sign: the key that signs the package; None: it is not signed.
         also: further files, relative to the workspace: the report page.
 
@@ -83,7 +81,6 @@ def write_archive(stream: IO[bytes], contents: Mapping[str, bytes], sign: Ed2551
     """Write the archive in the exact form that the verifier reads.
 
     Args:
-        stream: the stream to write to.
         contents: name -> bytes of every file.
         sign: the key that signs it.
     """

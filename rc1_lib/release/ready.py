@@ -25,9 +25,6 @@ class Ready:
     """A run that may be released.
 
     Attributes:
-        run: the run.
-        ticket: its verified ticket.
-        training: the report of its training.
         evaluation: the report of its evaluation, which passed.
         checkpoints: seed -> folder of the evaluated policy, verified against its manifest.
     """

@@ -97,7 +97,6 @@ def verify(package: Path, key: Ed25519PublicKey | None = None) -> Findings:
     """Check every byte of a package.
 
     Args:
-        package: the archive.
         key: the key that must have signed it; None: no signature is required.
 
     Raises:

@@ -51,9 +51,7 @@ class Contrast:
     """The figures without and with the penalty, and their paired differences.
 
     Attributes:
-        prompts: the number of prompts.
         without: the figures without the penalty.
-        with_penalty: the figures with it.
         rate_drop_pct: by how many per cent the over-clarification rate falls; NaN if it is 0 without the penalty.
         turns_up: by how many turns the mean rises.
         success_drop_pp: by how many percentage points success falls.
@@ -79,7 +77,6 @@ class Counts:
     Attributes:
         dialogues: all dialogues.
         unscored: dialogues without a score, which are never chosen.
-        prompts: prompts compared.
         left_out: prompts without any scored dialogue, which are not compared.
         with_choice: prompts with more than one scored dialogue.
         nothing_missing: prompts where nothing is missing.
@@ -140,9 +137,7 @@ def ablate(frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int)
         frame: dialogues with the columns `prompt`, `main` (null without a score), `penalty`, `clarifications`,
             `needs_clarification`, `solved`, `turns`, `task`, `bucket`; the last two and `needs_clarification` belong to
             the prompt and are the same for all its dialogues.
-        confidence: of the intervals.
         resamples: bootstrap samples of prompts.
-        seed: of the bootstrap.
 
     Raises:
         RC1Error: when there are no dialogues, a column is missing or has nulls or rewards that are not numbers, or

@@ -131,7 +131,6 @@ def calibrate_weights(
         prior: the old weights by name; other criteria have prior 0.
         l2: strength of the pull towards the prior.
         max_weight: upper bound of each weight.
-        cv: folds.
         boot: resamples of groups, each fitted again.
         seed: decides folds and resamples; the same rows and seed give the same calibration.
         row_weights: shape (n,), at least 0, as frequency weights; without them every row counts once.

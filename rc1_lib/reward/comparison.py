@@ -111,9 +111,7 @@ def compare(
             source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`, `answer_length`, and
             the weighed criteria. Rows without a score are left out.
         weighed: the criteria with weight in the new reward.
-        confidence: of the intervals.
         resamples: bootstrap samples of source questions.
-        seed: of the bootstrap.
 
     Raises:
         RC1Error: when no dialogue has scores.

@@ -48,7 +48,6 @@ class Earned:
     Attributes:
         mean: its mean reward on all scored prompts.
         solved: share of all prompts that it solved.
-        overall: its undeserved reward.
         intervals: of `margin` and `above`, overall.
         parts: the same by part, `column=value`.
     """
@@ -78,9 +77,6 @@ def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int)
             policy, `reference` (the mean reward of the expert's faultless dialogues about the prompt, null if there are
             none), `source_id`, and the columns of `PARTS`. Dialogues without a score have a null reward and are left
             out.
-        resamples: of the bootstrap.
-        confidence: of the intervals.
-        seed: of the bootstrap.
     """
     known = frame.filter(pl.col("reward").is_not_null())
     judged = known.filter("worthless", pl.col("reference").is_not_null())

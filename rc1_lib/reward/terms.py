@@ -62,7 +62,6 @@ def add_reward(
 
     Args:
         frame: the criteria (Float64), `clarifications`, `needs_clarification` and `bucket` of each dialogue.
-        weights: of the criteria.
         alpha: penalty for one needless question.
         cap: most needless questions that are penalised.
         beta: how much more a hard row counts, and an easy one less.
@@ -121,7 +120,6 @@ def over_clarification_penalty(c: int, needs_clarification: bool, *, alpha: floa
     Args:
         c: clarifying questions asked in the dialogue, at least 0.
         needs_clarification: whether something was missing from the prompt.
-        alpha: penalty for one question.
         cap: most questions that are penalised.
 
     Raises:
@@ -138,7 +136,6 @@ def over_clarification_penalties(c: pl.Expr, needs_clarification: pl.Expr, *, al
     Args:
         c: clarifying questions asked in each dialogue.
         needs_clarification: whether something was missing from each prompt.
-        alpha: penalty for one question.
         cap: most questions that are penalised.
 
     Raises:

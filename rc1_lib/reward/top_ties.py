@@ -40,7 +40,6 @@ class TopTies:
         old: the border by old score.
         new: the border by new reward.
         lowest: the smallest overlap that any way of breaking the ties gives, as a share of `size`.
-        highest: the largest.
     """
 
     size: float

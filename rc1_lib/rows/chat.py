@@ -73,7 +73,6 @@ def per_row(frame: pl.DataFrame, values: pl.DataFrame, name: str, default: float
     Args:
         frame: the dialogues.
         values: the columns `row` and `name`, at most one line per row.
-        name: the column to return.
         default: the value of rows that `values` lacks; null where `messages` itself is null.
     """
     rows = frame.select(known=pl.col("messages").is_not_null()).with_row_index("row")

@@ -30,7 +30,6 @@ class Inconsistency:
     """One inconsistency.
 
     Attributes:
-        kind: its kind.
         where: the place in the row, such as `messages[3].content`.
         found: the value there.
         expected: the correct value.

@@ -16,7 +16,6 @@ def slices(count: int, at_once: int = 0) -> Iterator[slice]:
     """Yield consecutive parts of `count` rows; one empty part if there are no rows.
 
     Args:
-        count: the number of rows.
         at_once: rows per part; 0 for `AT_ONCE`.
     """
     step = at_once or AT_ONCE
@@ -28,7 +27,6 @@ def in_parts(frame: pl.DataFrame, use: Callable[[pl.DataFrame], pl.DataFrame]) -
     """Apply `use` to a few thousand rows at a time, and concatenate the results.
 
     Args:
-        frame: any number of rows.
         use: processes every row independently.
     """
     return pl.concat([use(frame[part]) for part in slices(frame.height)])

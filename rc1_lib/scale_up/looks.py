@@ -53,7 +53,6 @@ def evaluate_gate(whole: Run, step: Step, name: str, *, again: bool) -> GateResu
     """Evaluate one gate on the new size, or again on the smaller size.
 
     Args:
-        whole: the run of the whole pool.
         step: the two sizes.
         name: one of `BEFORE` or `AFTER`.
         again: whether to check the smaller size.

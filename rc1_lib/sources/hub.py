@@ -27,7 +27,6 @@ def load_hub(
         names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses a configuration other than the public
             one), or the path of a file (JSON, JSON lines, Parquet) or a folder of such files in the data set's own
             format.
-        tasks: the tasks to load.
         max_unusable: largest share of a task's records in which a key may be missing or of another type.
         cache_dir: where `datasets` keeps downloaded and converted files; None for its default.
 

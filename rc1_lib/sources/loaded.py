@@ -35,7 +35,6 @@ class Entry:
     """One raw record.
 
     Attributes:
-        record: the decoded record.
         index: its number within its origin.
         origin: the name of its file or split, for ids.
         file: the file or the data set, for errors.

@@ -28,7 +28,6 @@ def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> 
 
     Args:
         root: the folder.
-        tasks: the tasks to load.
         max_unusable: largest share of a task's records in which a key may be missing or of another type.
 
     Raises:

@@ -32,7 +32,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     """Convert a GSM8K record (`question`, `answer` with `<<48/2=24>>` marks and a last line `#### 72`) to a Question.
 
     Args:
-        record: the decoded record.
         index: its number within `origin`, from 0.
         origin: the short name of where it came from, such as `train`; it becomes part of the id and the title.
 

@@ -36,9 +36,7 @@ def number_slot(story: str, ask: str, expressions: Sequence[str], answer: str) -
 
     Args:
         story: the story, without the question.
-        ask: the question.
         expressions: the sums of the solution, in order.
-        answer: the exact answer.
 
     Returns:
         The slot and an empty text, or None and the reason, which a source counts.

@@ -22,7 +22,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     columns `supporting_facts {title, sent_id}` with `context {title, sentences}`.
 
     Args:
-        record: the decoded record.
         index: its number within `origin`, from 0.
         origin: the short name of its source; it becomes part of the id.
 

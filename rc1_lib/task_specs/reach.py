@@ -13,7 +13,6 @@ def reachable(texts: Iterable[str], pages: Mapping[str, str]) -> set[str]:
 
     Args:
         texts: what the reader has read.
-        pages: title -> text.
     """
     left = {title: folded(title) for title in pages}
     opened: set[str] = set()

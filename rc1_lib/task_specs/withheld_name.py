@@ -40,10 +40,7 @@ def name_slot(
 
     Args:
         names: what could be withheld, the best first.
-        ask: the question.
-        passages: its pages.
         needed: the titles of the pages that must be read.
-        answer: the exact answer.
 
     Returns:
         The slot and an empty text, or None and the reason, which a source counts.

@@ -65,7 +65,6 @@ class Leaks:
             or the held text has enough neighbours for weights to distinguish a leak), `suspect` (keeps more than the
             limits allow) and `leak` (conclusive and suspect). Of several windows the first leak counts, else the one
             that keeps most.
-        spelled: texts with all letters of a held one.
         named: texts with all words of an id.
     """
 
@@ -96,7 +95,6 @@ class LeakSearch:
         """Index the held texts and compute what distinguishes each of them.
 
         Args:
-            held: the held-out texts.
             own: the question of each row that will be searched, in the rows' order.
             limits: length of n-grams, and the shares above which a window is reported or is a leak.
             templates: texts whose n-grams are ignored.

@@ -38,7 +38,6 @@ class Pairs:
     Attributes:
         text: index of the text of each occurrence.
         place: position of its first word among the words of all texts.
-        number: the pair's number.
     """
 
     text: Integers

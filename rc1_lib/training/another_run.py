@@ -36,7 +36,6 @@ def differences(values: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str
     """List what shows that a checkpoint belongs to another run: changed settings with both values, other facts by name.
 
     Args:
-        values: of the checkpoint.
         facts: all or some of the facts of this run; the settings are `config`.
     """
     there, now = (
@@ -89,9 +88,7 @@ def refuse_others(folder: Path, ledger: Path, differs: Differs) -> None:
     """Refuse to train over another run's checkpoints.
 
     Args:
-        folder: checkpoints of this run.
         ledger: `reports/ckpt_manifest.jsonl`.
-        differs: compares a checkpoint with this run.
 
     Raises:
         AnotherRunError: naming the newest of them, what differs, and what to do.
@@ -113,11 +110,8 @@ def check_no_other_run(
     are removed first: after a kill in between, the checkpoints left are rejected again, and no foreign metrics remain.
 
     Args:
-        folder: checkpoints of this run.
         workspace: holds their ledger.
         metrics: file of the run, relative to the workspace.
-        differs: compares a checkpoint with this run.
-        start_over: remove the other run's checkpoints.
         notice: called with what was removed.
 
     Raises:

@@ -56,9 +56,7 @@ class Setup:
         """Create the setup of a run's engine.
 
         Args:
-            config: of the run.
             base: folder or hub name of the initial policy.
-            seed: of the run.
 
         Raises:
             ConfigError: if the finetuning method is unknown.

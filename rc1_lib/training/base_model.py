@@ -198,7 +198,6 @@ def end_ids(base: str, shape: PretrainedConfig) -> frozenset[int]:
 
     Args:
         base: a folder, or a name on the hub.
-        shape: its own configuration.
 
     Raises:
         ConfigError: if the file is damaged.

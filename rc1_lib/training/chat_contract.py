@@ -31,7 +31,6 @@ class _Subject:
 
     Attributes:
         form: chat format of the base's tokenizer, as the run uses it.
-        config: of the run.
         ends: token ids at which a server stops.
     """
 
@@ -49,7 +48,6 @@ def check_chat_contract(form: ChatFormat, config: RunConfig, ends: frozenset[int
 
     Args:
         form: chat format of the base's tokenizer, as the run uses it.
-        config: of the run.
         ends: token ids at which a server stops.
 
     Returns:

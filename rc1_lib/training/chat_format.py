@@ -31,7 +31,6 @@ class _Text(NamedTuple):
     """Text between two special tokens, from messages and the template, which is tokenized together.
 
     Attributes:
-        text: the text.
         behind_newline: whether a line break precedes it that is not tokenized with it, as before a sampled turn.
         marked: whether special tokens in it count as such, as in the assistant's text.
     """
@@ -79,7 +78,6 @@ class ChatFormat:
         """Analyse the template.
 
         Args:
-            tokenizer: of the model.
             describe_tools: whether prompts describe the tools; some models know them from training.
             enable_thinking: value of this variable of the template; None leaves it unset.
 

@@ -70,7 +70,6 @@ class ChatTemplate:
 
     Attributes:
         source: the template, with a fixed date.
-        missing_roles: which roles it lacks.
         described: what describes the tools: `"template"`, `"system text"`, or `""` for nothing.
         end: special token that ends an assistant's turn.
         closing: text that begins every demonstrated turn and closes the thoughts that the generation prompt opens, or

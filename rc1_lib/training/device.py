@@ -76,7 +76,6 @@ def precision_of(device: torch.device, configured: str) -> Precision:
     """Return the precision that `training.precision` means on a device.
 
     Args:
-        device: of the policy.
         configured: `fp32`, `bf16`, or `auto`: bf16, but fp32 on a CPU that would have to emulate bf16.
     """
     if configured == "auto":

@@ -20,8 +20,6 @@ def check_finite(what: str, found: float, remedy: str) -> None:
     """Check before an optimizer step that a number is finite.
 
     Args:
-        what: name of the number.
-        found: the number.
         remedy: what to do.
 
     Raises:

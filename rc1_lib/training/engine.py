@@ -175,7 +175,6 @@ class PolicyEngine(Engine):
         Before anything was learned or loaded, the policy equals the base model.
 
         Args:
-            rows: rows of the pool.
             keys: one name per episode, which seeds its random numbers.
             temperature: 0 means greedy.
             seed: decides the sampled tokens, together with `iteration` and the key.

@@ -29,7 +29,6 @@ def ensure_rows(path: Path, evaluation: bool) -> bool:
     """Write synthetic rows to `path` if it is missing and its name allows it.
 
     Args:
-        path: the file.
         evaluation: write the rows of the evaluation (at least 30) instead of those of the training (at least 100). No
             row is in both.
 

@@ -57,7 +57,6 @@ def resolved_base(name: str, workspace: Workspace, key: str) -> str:
     """Resolve a model for transformers: a folder of the workspace or the project if there is one, or else a hub name.
 
     Args:
-        name: as configured.
         workspace: where to look for the folder, besides the project.
         key: of the configuration, for the message.
 

@@ -38,7 +38,6 @@ class Policy(nn.Module):
         """Freeze the model and add a new adapter, which changes no output yet. If it is disabled, change nothing.
 
         Args:
-            causal: the base model.
             adapter: which layers are trained, and how.
             seed: of the adapter's initial weights. The global random state is untouched.
         """

@@ -147,7 +147,6 @@ def check_own(run: Run, seed: int, facts: Mapping[str, Any], start_over: bool, n
 
     Args:
         run: workspace and configuration.
-        seed: of the run.
         facts: what determines this run, or `known_facts`.
         start_over: remove the other run's checkpoints.
         notice: called with what was removed.
@@ -248,7 +247,6 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
 
     Args:
         prepared: what determines the run.
-        seed: of the run.
         last: number of finished steps at the end; at most `steps`.
         notice: called with the checkpoint to resume from, and with those that cannot be used.
 
@@ -379,7 +377,6 @@ def resumable(prepared: Prepared, seed: int, name: str) -> Path:
 
     Args:
         prepared: what determines the run.
-        seed: of the run.
         name: `latest`, a step, or a path, relative to the workspace or as written.
 
     Raises:

@@ -70,7 +70,6 @@ def begin_step(seed: int, step: int) -> None:
     to step, its state would depend on how long a step took, and equal runs would differ.
 
     Args:
-        seed: of the run.
         step: number of finished steps.
     """
     random.seed(f"{seed}/{step}")

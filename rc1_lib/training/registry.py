@@ -18,7 +18,6 @@ def make_engine(name: str, say: Callable[[str], None] | None = None) -> Engine:
     """Create the engine called `name`. It is not set up yet.
 
     Args:
-        name: as configured.
         say: called if `name` is an alias.
 
     Raises:
@@ -35,7 +34,6 @@ def make_strategy(name: str, judge: EpisodeJudge | None = None, *, group_size: i
     """Create the strategy called `name`.
 
     Args:
-        name: as configured.
         judge: scores episodes, if the judge has weight in the reward.
         group_size: rollouts per prompt, for strategies with groups.
 

@@ -108,10 +108,6 @@ Left = str | Callable[[], str]
 def naming_breakdowns(left: Left, remedies: Remedies) -> Iterator[None]:
     """Turn a shortage in the block into an error that says what to do and what was saved.
 
-    Args:
-        left: what was saved.
-        remedies: what to do about a shortage.
-
     Raises:
         BreakdownError: if the disk or memory is full, here or in a worker process.
         DivergedError: from the block, with the last good checkpoint added to its message.

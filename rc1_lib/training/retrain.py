@@ -27,8 +27,6 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
 
     Args:
         prepared: what determines the run.
-        seed: of the run.
-        last: the step.
         notice: called with the checkpoint to resume from, and with those that cannot be used.
 
     Returns:

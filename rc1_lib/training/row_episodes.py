@@ -39,7 +39,6 @@ def run_of(config: TrainConfig, rows: int) -> RunConfig:
     """Return what PPO needs of a run's configuration: the published one, with the values of the small file.
 
     Args:
-        config: the small file.
         rows: answers in a step.
     """
     engine, model, longest = config.engine, config.model, config.data.max_length

@@ -28,7 +28,6 @@ def profile_step(prepared: Prepared, seed: int) -> dict[str, Any]:
 
     Args:
         prepared: what determines the run.
-        seed: of the run.
 
     Returns:
         The report: `seconds` of the step, `episodes`, the names of the `parts`, and for each of the `processes` the

@@ -19,9 +19,6 @@ class PPO:
 
     `solved` has one entry per row. Episodes that the judge left unscored are not in `trajectories` and `scores`, so
     nothing is learned from them.
-
-    Attributes:
-        name: as configured.
     """
 
     name = "ppo"

@@ -49,7 +49,6 @@ class Trainer:
             engine: holds and trains the model.
             setup: how the engine is set up.
             strategy: decides what to learn from a batch.
-            batches: source of batches.
             callbacks: called in this order.
             max_steps: the step after which training ends.
             seed: of the global random generators that libraries draw from.

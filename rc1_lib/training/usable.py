@@ -39,7 +39,6 @@ def check_usable(config: RunConfig, shape: PretrainedConfig) -> None:
     """Reject what an engine for episodes would only fail on after the warm start.
 
     Args:
-        config: of the run.
         shape: the base's own configuration.
 
     Raises:
@@ -88,7 +87,6 @@ def check_memory(setup: Setup, shape: PretrainedConfig, device: torch.device, pr
     """Reject a policy that cannot fit into memory; return the least memory of one process.
 
     Args:
-        setup: of the engine.
         shape: the base's own configuration.
         device: where the policy will be.
         processes: number of processes that share the device's memory.

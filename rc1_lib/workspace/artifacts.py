@@ -229,8 +229,6 @@ def recorded_write(workspace: Workspace, relative: str, manifest: Mapping[str, A
     """Write a data file, its manifest and its `.sha256`, from which `file_state` later finds out what happened to it.
 
     Args:
-        workspace: the workspace.
-        relative: the data file.
         manifest: the content of the manifest: `inputs`, `kind`, and further facts. It is read after the data are
             written.
 
@@ -327,8 +325,6 @@ def file_state(
     """Compare a data file with its manifest, and return its state.
 
     Args:
-        workspace: the workspace.
-        relative: the data file.
         inputs: its current inputs; if given and different from the manifest's, the file is STALE.
         kind: the expected kind; if given and different from the manifest's, the file is FOREIGN.
     """

@@ -83,7 +83,6 @@ def holding(workspace: Workspace, what: str) -> Iterator[None]:
     """Hold a workspace's lock, which the kernel releases even if the process is killed.
 
     Args:
-        workspace: the workspace.
         what: the work in progress, in words.
 
     Raises:

@@ -15,7 +15,6 @@ def named_path(named: str | Path, what: str) -> Path:
     """Return the absolute path that a user named, `~` and `~user` expanded.
 
     Args:
-        named: as it was written.
         what: the flag or variable, for the error, which does not repeat the path.
 
     Raises:
@@ -49,7 +48,6 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     """Return the bytes of a regular file.
 
     Args:
-        path: the file.
         most: maximum size in bytes; default: no limit.
 
     Raises:
@@ -108,7 +106,6 @@ def read_text(path: Path, most: int | None = None) -> str:
     """Return the text of a file, read by `open_text`.
 
     Args:
-        path: the file.
         most: maximum size in bytes, packed and unpacked; default: no limit.
 
     Raises:

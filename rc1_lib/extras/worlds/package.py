@@ -37,9 +37,7 @@ def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, An
 
     Args:
         run: supplies limits and reward settings.
-        pool: the rows.
         target: must not exist yet.
-        part: which rows.
 
     Returns:
         The manifest.

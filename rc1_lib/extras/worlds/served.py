@@ -98,8 +98,6 @@ def replayed(
 
     Args:
         spec: limits and reward settings.
-        row: its row.
-        turns: the model's messages.
         cut: whether the last one was cut off.
     """
     episode, said = opened(spec, row), list(turns)

@@ -45,7 +45,6 @@ class WorldSpec:
 
     Attributes:
         rows_sha256: of the bytes of `rows.jsonl`.
-        limits: of an episode.
         reward: weights of its terms; the judge has no weight, because it is not asked here.
     """
 

@@ -169,9 +169,7 @@ class Endpoint:
     """A provider's address and key.
 
     Attributes:
-        base_url: the address.
         host: its host, safe to show.
-        model: the model to ask for.
         key: the key to open a client with; may be the placeholder.
         secret: the real key; None without one.
     """

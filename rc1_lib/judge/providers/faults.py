@@ -52,7 +52,6 @@ class Problem:
     """The parsed body of an error response.
 
     Attributes:
-        message: the message.
         codes: all codes, types and reasons.
         details: structured details (google.rpc); empty without any.
         status: the status inside the body, which gateways send with HTTP 200; None without one.

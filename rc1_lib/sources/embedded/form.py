@@ -24,7 +24,6 @@ class Start:
     """An entity that the question names.
 
     Attributes:
-        kind: its kind.
         stated: relation -> the question's slot with its value: what the question says about the entity in addition. If
             the name is withheld, this describes it.
     """
@@ -39,7 +38,6 @@ class Leg:
 
     Attributes:
         start: the question's slot with the start.
-        path: the relations.
         names: the question's slot with the entity that the last relation also names; empty if there is none.
     """
 
@@ -53,7 +51,6 @@ class Form:
     """One kind of question.
 
     Attributes:
-        task: its task.
         starts: slot -> the entity in it.
         legs: the facts that the answer needs, in the order of look-up.
         asks: `leaf`: the answer is the first leg's leaf. `least`, `most`: the entity with that number. `difference`: of

@@ -19,7 +19,6 @@ class Lexicon:
     """One language's names, words and sentence patterns.
 
     Attributes:
-        lang: the language.
         joint: the text between two sentences.
         measures: whether a counted thing needs a measure word.
         also: kind of entity -> other forms of its names, as templates.

@@ -48,7 +48,6 @@ class Lookups:
         """Draw names and facts.
 
         Args:
-            scene: makes the draws.
             form: the kind of question.
             numbers: for each leg the number that it leads to; None to draw what it leads to.
             number: the number that the question states; 0 if it states none.

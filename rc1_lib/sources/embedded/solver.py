@@ -55,8 +55,6 @@ def lookup_answers(lang: Language, ask: str, texts: Sequence[str], told: str | N
     """Return the possible answers of a question about looked-up facts; none if it is no question of these worlds.
 
     Args:
-        lang: its language.
-        ask: the question as posed.
         texts: all that can be read.
         told: what the user said: the name of what is meant, or what an illegible fact says.
     """

@@ -49,7 +49,6 @@ def story_answers(lang: Language, ask: str, texts: Iterable[str], value: str | N
     """Return every answer that the texts allow.
 
     Args:
-        lang: the language.
         ask: the question, which names a person, or says "someone", and a town.
         texts: pages and quotes, each with whole stories; sentences may repeat, and cut ones are ignored.
         value: what the user says is missing: a number of the story, or the person's name.

@@ -30,7 +30,6 @@ class Opening:
     Attributes:
         unit: what its last result counts.
         formulas: its sums, in order.
-        draw: draws the numbers that it states.
     """
 
     unit: Unit

@@ -40,7 +40,6 @@ class StoryWords:
     """One language's words for arithmetic stories.
 
     Attributes:
-        words: word lists.
         counted: pairs of a measure word, empty in a language without these, and a thing.
         boxes: containers, in singular and plural.
         introductions: sentences that may precede a story.

@@ -33,7 +33,6 @@ class Bound(NamedTuple):
     Attributes:
         limit: the most of a metric, or the least if the name begins with `min_`.
         found: what is wrong; `value` is the metric.
-        remedy: what to do.
     """
 
     limit: float

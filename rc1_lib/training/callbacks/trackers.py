@@ -59,7 +59,6 @@ def trackers_of(tracking: Tracking, folder: Path, title: str) -> Sequence[Open]:
     """Return functions that open the configured trackers.
 
     Args:
-        tracking: names of the trackers.
         folder: where they write.
         title: of the run, for people.
 

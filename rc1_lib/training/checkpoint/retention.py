@@ -84,9 +84,7 @@ def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:
     name, and the ledger has the line of its removal first.
 
     Args:
-        folder: checkpoints of the run.
         ledger: `reports/ckpt_manifest.jsonl`.
-        rule: what to keep.
 
     Raises:
         CheckpointError: if `latest` does not point to an intact checkpoint of this folder, or another process writes.
@@ -132,7 +130,6 @@ def keep_permanently(checkpoint: Path, folder: Path, expected: str | None = None
 
     Args:
         checkpoint: its folder.
-        folder: checkpoints of the run.
         expected: fingerprint of the evaluated checkpoint, if the caller knows it.
 
     Returns:
@@ -167,10 +164,6 @@ def keep_permanently(checkpoint: Path, folder: Path, expected: str | None = None
 def check_real_run(facts: Mapping[str, Any], name: str) -> None:
     """Check that a real run wrote a checkpoint. The policy of a control is never kept, exported or released.
 
-    Args:
-        facts: of the checkpoint.
-        name: of the checkpoint, for the message.
-
     Raises:
         CheckpointError: if a control wrote it.
     """
@@ -186,9 +179,7 @@ def resolve_named(name: str, folder: Path, workspace: Workspace, ledger: Path, r
 
     Args:
         name: `latest`, a step of `folder`, or a path, relative to the workspace or as written.
-        folder: checkpoints of the run.
         workspace: where relative paths start.
-        ledger: of its checkpoints.
         rule: the retention settings, for the message about a removed checkpoint.
         instead: what to do about a removed checkpoint.
 

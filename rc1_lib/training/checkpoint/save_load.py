@@ -48,7 +48,6 @@ def save_checkpoint(state: CheckpointState, folder: Path, ledger: Path) -> Path:
 
     Args:
         state: what to save; tensors may be on any device.
-        folder: checkpoints of this run.
         ledger: `reports/ckpt_manifest.jsonl`.
 
     Returns:
@@ -74,9 +73,7 @@ def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
     For a caller that finds the checkpoint complete and so saves nothing. A link to a later step stays.
 
     Args:
-        folder: checkpoints of the run.
         ledger: `reports/ckpt_manifest.jsonl`.
-        step: of the checkpoint.
 
     Raises:
         CheckpointError: if another process writes there, or a file is in the way.
@@ -210,7 +207,6 @@ def describe_newest(folder: Path, before: int | None = None) -> str:
     """Name the newest complete checkpoint of a run, as a sentence.
 
     Args:
-        folder: its checkpoints.
         before: only consider earlier steps.
     """
     for step, path in sorted(steps(folder).items(), reverse=True):

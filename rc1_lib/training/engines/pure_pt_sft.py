@@ -63,7 +63,6 @@ class SFTObjective:
     """The objective of one minibatch (see `rc1_lib.training.updates.take_steps`): cross-entropy of action tokens.
 
     Attributes:
-        batch: all demonstrations.
         update: the section of the configuration.
         tokens: number of action tokens in the minibatch; the loss is a mean over them.
     """
@@ -101,7 +100,6 @@ def sft_update(
         policy: updated in place.
         batch: on the policy's device.
         optimizer_step: over the policy's trainable parameters.
-        section: of the configuration.
         generator: on the CPU; shuffles demonstrations into minibatches.
         shards: how the work is divided. Every process calls this with the same arguments and ends with the same bits.
 

@@ -98,7 +98,6 @@ def group_advantages(scores_B: Tensor, groups_B: Tensor, scale: Literal["group",
     Args:
         scores_B: (B,), finite.
         groups_B: int64 (B,), number of each rollout's group, from 0.
-        scale: whose standard deviation to divide by.
     """
     sizes_G = torch.bincount(groups_B).to(scores_B.dtype)
     means_G = torch.zeros_like(sizes_G).index_add(0, groups_B, scores_B) / sizes_G
@@ -122,12 +121,10 @@ class GRPOObjective:
     """The objective of one update (see `rc1_lib.training.updates.take_steps`).
 
     Attributes:
-        batch: all episodes.
         advantages: (B,), per episode.
         weight: of every token, so that an average optimizer step takes the mean over its tokens (Yu et al., "DAPO"
             (2025), section 3.3).
         ref_logprobs: (B, T), of the sampled tokens under the reference.
-        settings: of the update.
         kl_coef: KL coefficient, applied at every token.
     """
 
@@ -196,7 +193,6 @@ def grpo_update(
         policy: updated in place; without active dropout.
         batch: on the policy's device, at least as many episodes as minibatches; rollouts of one row form a group.
         optimizer: over the policy's trainable parameters.
-        settings: of the update.
         kl_coef: KL coefficient, at least 0; at 0 the KL is still reported.
         generator: on the CPU; shuffles rows into minibatches.
         scaler: gradient scaler for fp16; it skips a step whose gradients are not finite.

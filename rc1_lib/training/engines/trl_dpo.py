@@ -172,8 +172,6 @@ class Pair:
     """Two rollouts of a prompt, as rows of the batch.
 
     Attributes:
-        chosen: the best rollout.
-        rejected: the worst rollout.
         differ: whether their scores differ; if not, nothing is learned from them.
     """
 

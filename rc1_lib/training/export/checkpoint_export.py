@@ -59,7 +59,6 @@ class Exported:
 
     Attributes:
         folder: contains `adapter/`, `merged/` and the manifest `export.json`.
-        found: part -> its parity report.
     """
 
     folder: Path

@@ -19,7 +19,6 @@ def write_final_model(run: Run, checkpoint: Path) -> str:
     """Export a checkpoint to `final_model/`, in place of an earlier one, and return that name.
 
     Args:
-        run: the run of the checkpoint.
         checkpoint: one whose evaluation passed.
 
     Raises:

@@ -56,7 +56,6 @@ class ExportedGGUF:
 
     Attributes:
         file: the GGUF file; its manifest `gguf.json` is in the same folder.
-        found: the parity report.
         ids_only: whether llama.cpp cuts texts otherwise than the tokenizer, so that it has to be given token ids.
     """
 

@@ -65,7 +65,6 @@ def write_gguf(
 
     Args:
         model: the folder: configuration, safetensors, tokenizer.
-        target: the file.
         kind: how matrices are stored.
         end_id: token that ends a turn; config.json may have several, or none.
         description: for people who inspect the file.

@@ -52,7 +52,6 @@ class LlamaCpp:
         """Load a file.
 
         Args:
-            path: the GGUF file.
             context: most tokens of prompt and continuation together.
             threads: of llama.cpp.
 
@@ -88,7 +87,6 @@ class LlamaCpp:
             prompt: token ids.
             most: number of tokens to generate.
             temperature: 0 means greedy.
-            seed: of the sampling.
         """
         whole = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "samplers": ["temperature"]}
         return self._say(prompt, most, {"temperature": temperature, "seed": seed, "cache_prompt": True, **whole})
@@ -175,7 +173,6 @@ class LlamaPlayer:
         The sampled tokens depend only on seed, iteration and key, but the random numbers are not those of PyTorch.
 
         Args:
-            rows: rows of the pool.
             keys: one name per episode, which seeds its random numbers.
             temperature: 0 means greedy.
             seed: decides the sampled tokens, together with `iteration` and the key.

@@ -72,7 +72,6 @@ def parity(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precisio
         policy: computes the policy's logits.
         model: computes the model's logits, on any device.
         greedy: episodes played at temperature 0.
-        precision: of both.
     """
     tolerance = TOLERANCE[precision]
     worst, other, ties, tokens = 0.0, 0, 0, 0

@@ -29,7 +29,6 @@ def start_of(run: Run, sha256: str | None, whose: str) -> str:
     """Return the initial policy that an adapter belongs to, for transformers.
 
     Args:
-        run: the run of the adapter.
         sha256: expected fingerprint of the initial policy.
         whose: name of what was trained, for the message.
 
@@ -77,8 +76,6 @@ def merged_model(causal: nn.Module, section: ModelSection, precision: Precision)
 
     Args:
         causal: the policy's model, with or without an adapter; not changed.
-        section: model section of its base.
-        precision: of the merged weights.
     """
     plain = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     for name, layer in causal.named_modules():

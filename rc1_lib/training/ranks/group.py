@@ -58,7 +58,6 @@ class Group:
         """Meet the others.
 
         Args:
-            rank: of this process.
             size: number of processes.
             where: they meet, as torch takes it; by default where a launcher's environment says.
             workers: those that this process has started.

@@ -116,7 +116,6 @@ def gpu_of(local: int, visible: str | None, count: int) -> str:
     Args:
         local: the process's number on this machine.
         visible: current value of the variable; None if it is not set.
-        count: number of visible GPUs.
 
     Raises:
         RC1Error: if there are fewer GPUs than processes.

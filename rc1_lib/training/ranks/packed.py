@@ -20,7 +20,6 @@ def pack(value: Any, device: torch.device) -> Tensor:
 
     Args:
         value: plain values of JSON and tensors, in mappings, lists and tuples. Tuples come back as lists.
-        device: of the result.
     """
     tensors: list[Tensor] = []
     plain = _plain(value, tensors)

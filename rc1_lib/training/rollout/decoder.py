@@ -26,7 +26,6 @@ class Decoder:
         """Keep a causal model, which must be called inside `running`.
 
         Args:
-            model: the model.
             pad_id: any valid token id, used for padding.
             rows: maximum number of live rows.
         """

@@ -23,7 +23,6 @@ class GrowingLayer(CacheLayerMixin):
     Attributes:
         buffers: keys and values [rows allocated, heads, slots allocated, D], of which a part is in use.
         rows: number of rows in use, which are the first ones of the buffers.
-        start, end: range of slots in use.
     """
 
     is_sliding = False

@@ -51,7 +51,6 @@ class Playground:
         """Read limits and reward settings from the configuration.
 
         Args:
-            config: of the run.
             form: chat format, which turns dialogues into tokens.
         """
         training = config.training
@@ -78,7 +77,6 @@ class Playground:
 
         Args:
             model: a causal model with the chat format's tokenizer.
-            rows: rows of the pool.
             keys: one name per episode, which seeds its random numbers.
             temperature: 0 means greedy.
             seed: decides the sampled tokens, together with `iteration` and the key.
@@ -114,8 +112,6 @@ class Playground:
         """Compute the reward of an episode on `row`, term by term.
 
         Args:
-            trajectory: the episode.
-            row: the row it was played on.
             judged: calibrated score of its dialogue in [0, 1], or None.
 
         Raises:

@@ -44,7 +44,6 @@ class RolloutSampling:
         turn_tokens: most tokens of a turn, including its end token. A longer turn is cut.
         thought_tokens: most tokens of a turn's thoughts, including the closing token. They do not count towards
             `turn_tokens`. A turn whose thoughts are longer is cut. None: thoughts count like everything else.
-        seed, iteration: decide every random number, together with a start's key.
     """
 
     temperature: float

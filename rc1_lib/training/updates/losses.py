@@ -73,7 +73,6 @@ class AdaptiveKL(FixedKL):
         """Set the initial coefficient, which must be above 0, because 0 would stay 0.
 
         Args:
-            coef: initial coefficient.
             target: target of the mean KL per action token, in nats, above 0.
             gain: strength of the correction, above 0.
             bound: bound of the relative error, above 0. gain * bound must be below 1 to keep the coefficient positive.

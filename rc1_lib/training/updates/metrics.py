@@ -136,7 +136,6 @@ def check_parity(metrics: Mapping[str, float], bounds: Parity, step: int) -> Non
 
     Args:
         metrics: of an update, including `policy/sampling_gap` and `policy/sampling_far`.
-        bounds: of both.
         step: number of finished steps.
 
     Raises:

@@ -49,7 +49,6 @@ class Objective(Protocol):
         """Compute the loss of some action tokens, and sums over them: `loss` and all that `Tally.metrics` uses.
 
         Args:
-            policy: the current policy.
             states_nD: the states before the tokens.
             field_n: what `fields` returned, for these tokens.
         """
@@ -133,9 +132,7 @@ def gradients_of(
     """Accumulate the gradients of a minibatch, shard by shard, one micro-batch at a time.
 
     Args:
-        policy: its gradients are accumulated.
         objective: what to optimise.
-        rows: the minibatch.
         optimizer_step: over the policy's trainable parameters.
         shards: how the work is divided.
 
@@ -167,9 +164,7 @@ def add_gradients(
     model. The result is the same, but only one chunk of logits is in memory.
 
     Args:
-        policy: its gradients are accumulated.
         objective: what to optimise.
-        tokens: of the micro-batch.
         scale: scales a loss before the backward pass; the identity except in fp16.
 
     Returns:

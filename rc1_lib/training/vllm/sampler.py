@@ -61,9 +61,7 @@ class Shape:
     """What the served policy must support.
 
     Attributes:
-        context: context length of the policy.
         needed: tokens of the longest possible dialogue.
-        vocabulary: size of the vocabulary.
         rows: dialogues in progress at once.
     """
 
@@ -81,7 +79,6 @@ class VLLMSampler:
 
         Args:
             settings: address of the server, and how to use it.
-            shape: of the policy.
             parity: bounds of the distance between the server's probabilities and ours.
             read: computes ours.
 
@@ -101,7 +98,6 @@ class VLLMSampler:
 
         Args:
             policy: its adapter is loaded into the server.
-            chat: chat format of the policy.
             starts: episodes that have not begun.
             sampling: temperature, limits and seeds.
             start: play with the initial policy, without the adapter.

@@ -57,7 +57,6 @@ class Turn:
         most: maximum number of tokens.
         end_id: token that ends it; None always requests `most` tokens.
         temperature: 0 means greedy.
-        seed: of the sampling.
     """
 
     prompt: Sequence[int]
@@ -80,7 +79,6 @@ class Access:
     """How to reach a server.
 
     Attributes:
-        base_url: its address.
         host: its host, without anything secret, for messages.
         timeout_s: seconds that it may be silent.
         retries: how often a failing request is sent again.
@@ -201,8 +199,6 @@ class VLLMServer:
 
         Args:
             model: name of the served policy or of an adapter.
-            turn: what to sample.
-            vocabulary: size of the vocabulary.
 
         Raises:
             VLLMError: if the server is gone or rejects the request, or its answer is invalid.
