@@ -49,6 +49,9 @@ class DialogueEnvironment:
     def wiki(self, title: str) -> str:
         """Read a page.
 
+        Args:
+            title: The title of the page.
+
         Returns:
             The text of the page.
         """
@@ -67,6 +70,9 @@ class DialogueEnvironment:
 
     def ask_user(self, question: str) -> str:
         """Ask the user for something that is missing from the question.
+
+        Args:
+            question: The question to the user.
 
         Returns:
             What the user says.
