@@ -33,7 +33,7 @@ _ALL = (
     "rows", "runtime", "task_specs", "text", "workspace",
 )  # fmt: skip
 _DATA = (*_ALL, "attacks", "difficulty", "labels", "pool", "sources")
-_TRAINING = (*_ALL, "extras/vllm", "training")
+_TRAINING = (*_ALL, "training")
 _JUDGES = ("evaluation", "evidence.py", "gates", "preflight", "provenance", "run.py", "scale_up")
 _ROOMS: Mapping[Made, tuple[str, ...]] = {
     "data": tuple(f"rc1_lib/{room}" for room in _DATA),
