@@ -14,7 +14,6 @@ from rc1_lib.difficulty.report import difficulty_report
 from rc1_lib.errors import RowError
 from rc1_lib.rows.frame import METRIC_TYPES, cache_part, read_rows
 from rc1_lib.rows.lines import lines_kept, seen
-from rc1_lib.rows.schema import check_metrics, check_rows
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import recorded_write, write_json
 from rc1_lib.workspace.input_files import open_text
@@ -31,6 +30,8 @@ def write_metrics(run: Run) -> pl.DataFrame:
         RowError: when the pool cannot be read.
     """
     path = run.workspace.path(run.config.pool.path)
+    from rc1_lib.rows.schema import check_rows
+
     rows = check_rows(read_rows(path), path)
     inputs = METRICS.inputs(run)
     metrics = cached_metrics(inputs["pool"])
@@ -55,6 +56,8 @@ def read_metrics(run: Run) -> pl.DataFrame:
         metrics = pl.read_ndjson(path, schema=pl.Schema(METRIC_TYPES))
     except (pl.exceptions.PolarsError, OSError) as error:
         raise RowError(f"{path}: not a file of metrics ({error}); write it with `rc1 difficulty-metrics`") from None
+    from rc1_lib.rows.schema import check_metrics
+
     return check_metrics(metrics, path)
 
 

@@ -13,7 +13,6 @@ from rc1_lib.errors import RowError
 from rc1_lib.pool.derived import POOL
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.rows.frame import read_rows
-from rc1_lib.rows.schema import check_balanced, check_rows
 from rc1_lib.run import Run
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -28,12 +27,18 @@ def rows_of(run: Run, artifact: Artifact) -> pl.DataFrame:
     frame = _rows(path, artifact.sha256(run), "pool" if artifact in (POOL, BALANCED) else "shadow")
     if isinstance(frame, str):
         raise RowError(frame)
-    return check_balanced(frame, read_metrics(run), path) if artifact is BALANCED else frame
+    if artifact is not BALANCED:
+        return frame
+    from rc1_lib.rows.schema import check_balanced
+
+    return check_balanced(frame, read_metrics(run), path)
 
 
 @lru_cache(maxsize=4)
 def _rows(path: Path, sha256: str, split: str) -> pl.DataFrame | str:
     """Return the rows or the error message: both are cached, since a fault takes as long to find."""
+    from rc1_lib.rows.schema import check_rows
+
     frame: pl.DataFrame | str
     try:
         frame = check_rows(read_rows(path), path, split)

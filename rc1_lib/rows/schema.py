@@ -1,4 +1,7 @@
-"""Schemas of rows, metrics and the balanced pool, checked with pandera; errors name the first fault."""
+"""Schemas of rows, metrics and the balanced pool, checked with pandera; errors name the first fault.
+
+Import it where rows are checked: pandera takes most of a second, and most commands check none.
+"""
 
 from __future__ import annotations
 

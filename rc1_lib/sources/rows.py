@@ -13,7 +13,6 @@ import orjson
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Passage, Question, Row, Task
 from rc1_lib.rows.frame import read_rows
-from rc1_lib.rows.schema import check_rows
 from rc1_lib.sources.loaded import Loaded
 from rc1_lib.workspace.input_files import open_text
 
@@ -45,6 +44,8 @@ def read_questions(path: Path) -> list[Question]:
     Raises:
         RowError: when the file does not contain rows of the pool's schema; the message names line and key.
     """
+    from rc1_lib.rows.schema import check_rows
+
     check_rows(read_rows(path), path)
     with open_text(path) as stream:
         return [_question(orjson.loads(line)) for line in filter(bytes.strip, stream)]
