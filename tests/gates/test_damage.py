@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.evidence import Evidence
+from rc1_lib.gates.difficulty import difficulty_gate
 from rc1_lib.gates.diversity import diversity_gate
 from rc1_lib.gates.duplicates import duplicates_gate
 from rc1_lib.gates.leakage import leakage_gate
@@ -164,3 +165,22 @@ def test_one_wording_under_ten_labels_counts_as_one_template(
 
 def test_the_shipped_templates_differ_in_wording(gates: PoolGates) -> None:
     assert len(worded_apart(gates.pack)) == len(gates.pack.templates)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "above", "below"),
+    [
+        ("medium", "hard share, upper bound", "medium share"),
+        ("easy", "medium share, upper bound", "easy share, lower bound"),
+    ],
+)
+def test_a_bucket_without_rows_leaves_another_above_its_share(
+    evidence: Evidence, lacking: str, above: str, below: str
+) -> None:
+    """The table only says that the gate fails, which the lower bounds alone would do."""
+    config, metrics, balanced = evidence.run.config, evidence.metrics(), evidence.rows("balanced")
+    gone = metrics.filter(pl.col("bucket") == lacking)["id"]
+    kept = balanced.filter(~pl.col("id").is_in(gone.implode()))
+    judged = difficulty_gate(metrics, kept, config.gates.difficulty, TASKS, config.gates.mix, config.datasets)
+    failed = {check.name for check in judged.failures}
+    assert {f"{name}{suffix}" for name in (above, below) for suffix in ("", *(f"[{task}]" for task in TASKS))} <= failed
