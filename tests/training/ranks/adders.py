@@ -32,6 +32,12 @@ def die(group: Group) -> list[int]:
     return process(group)
 
 
+def stop(group: Group) -> list[int]:
+    if group.rank:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return process(group)
+
+
 def follow(group: Group) -> None:
     """Do in a worker what the first process names."""
     while True:

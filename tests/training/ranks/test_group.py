@@ -1,4 +1,4 @@
-"""Groups of real processes: shared work, lost workers, and reuse."""
+"""Groups of real processes: shared work, lost and silent workers, and reuse."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import random
 import select
 import subprocess
 import sys
+from datetime import timedelta
 
 import psutil
 import pytest
 import torch
 
+from rc1_lib.training.ranks import group as groups
 from rc1_lib.training.ranks.group import GO_ON, Group, group_of
 from rc1_lib.training.ranks.packed import pack, unpack
 from rc1_lib.training.resource_errors import (
@@ -75,6 +77,16 @@ def test_lost_worker_is_reported_and_the_next_group_is_new(group: Group) -> None
     with pytest.raises(LostError, match="start the command again"):
         run_in_all(group, adders.process)
     assert group_of(2, follow) is not group
+
+
+def test_stopped_worker_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups._close()  # of another test
+    monkeypatch.setattr(groups, "PATIENCE", timedelta(seconds=12))
+    waiting = group_of(2, follow)
+    with pytest.raises(LostError, match=rf"silent for 0\.2 minutes, .*stopped.*{GO_ON}$"):
+        run_in_all(waiting, adders.stop)
+    assert not waiting.whole and waiting._workers is not None
+    assert [process.exitcode for process in waiting._workers.processes] == [-9]
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waits for processes of others, which only Linux can")
