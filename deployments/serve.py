@@ -72,7 +72,7 @@ def work(workspace: Path, url: str) -> int:
         prefect.serve(*found, limit=1, query_seconds=_LOOK_S, pause_on_shutdown=False)
     except (KeyboardInterrupt, SystemExit):  # Prefect's runner exits at SIGTERM
         return 0
-    except Exception:
+    except Exception:  # a client whose server is gone fails in many ways; with a server it is a fault
         if healthy(url):
             raise
     print("the Prefect server ended", file=sys.stderr)

@@ -191,5 +191,5 @@ def keep_best(run: Run, finished: Mapping[int, str]) -> list[str]:
     try:
         get_run_logger().info("exported to %s", write_final_model(run, run.workspace.path(kept[0])))
     except (RC1Error, ExportMismatchError) as fault:  # the policy is kept and passed all the same
-        get_run_logger().warning("there is no %s: %s; `rc1 ckpt export` exports the policy", FOLDER, fault)
+        get_run_logger().warning("%s was not written: %s; `rc1 ckpt export` exports the policy", FOLDER, fault)
     return kept

@@ -193,7 +193,7 @@ def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[n
 
 def _anew(run: Run) -> str:
     checksum = run.workspace.checksum_path(BASELINE_PATH)
-    return f"to start anew, move it and {checksum} away and run `rc1 preflight`"
+    return f"for a new baseline, move it and {checksum} away and run `rc1 preflight`"
 
 
 def _in_words(judge: Mapping[str, str]) -> str:

@@ -61,7 +61,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
             "spearman", value["spearman"], thresholds.min_spearman,
             _penalty_advice(compared, "spearman", thresholds.min_spearman)
             or f"the new reward orders dialogues {'the other way round' if value['spearman'] < 0 else 'differently'}; "
-            "see the rank scatter, raise calibration.l2 or drop a rule",
+            "raise calibration.l2 or drop a rule",
             interval["spearman"],
         ),
         at_least(

@@ -52,6 +52,7 @@ def _checkpoints(run: Run) -> tuple[int, int]:
 def _checksums(run: Run, training: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many key files have the checksum of their bytes in `reports/rc1`, and how many key files exist."""
     data = [one.where(run) for one in (*DATA, WEIGHTS) if one.applies(run)]
-    names = [*data, EFFECTIVE, *PASSED.values(), TICKET, TRAINING_REPORT, str(training.get("evaluation") or TICKET)]
+    evaluated = filter(None, [training.get("evaluation")])  # none with --no-evaluate
+    names = [*data, EFFECTIVE, *PASSED.values(), TICKET, TRAINING_REPORT, *map(str, evaluated)]
     there = {name for name in names if run.workspace.path(name).is_file()}
     return sum(has_checksum(run.workspace, name) for name in there), len(there)

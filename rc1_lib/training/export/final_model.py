@@ -26,19 +26,24 @@ def write_final_model(run: Run, checkpoint: Path) -> str:
         ExportMismatchError: if what was written does not match the policy; an earlier export stays.
     """
     target = run.workspace.path(FOLDER)
-    if target.exists():
-        try:
-            if read_json(target / MANIFEST)["checkpoint"]["sha256"] == fingerprint(checkpoint):
-                return FOLDER
-        except (OSError, ValueError, KeyError, TypeError):
-            raise RC1Error(f"{target}: is not an export of RC1, so it is not replaced; move it away") from None
-    fresh = target.with_name(f".{FOLDER}.new")
-    shutil.rmtree(fresh, ignore_errors=True)  # left by a killed process
-    export_checkpoint(run, checkpoint, fresh, _PROMPTS)
-    if target.exists():
-        shutil.rmtree(target)
-    fresh.rename(target)
-    files = read_json(target / MANIFEST)["files"]
+    if _exported(target) != fingerprint(checkpoint):
+        fresh = target.with_name(f".{FOLDER}.new")
+        shutil.rmtree(fresh, ignore_errors=True)  # left by a killed process
+        export_checkpoint(run, checkpoint, fresh, _PROMPTS)
+        if target.exists():
+            shutil.rmtree(target)
+        fresh.rename(target)
+    files = read_json(target / MANIFEST)["files"]  # a process may have been killed before it wrote the checksums
     lines = (checksum_line(sha256, f"{FOLDER}/{name}") for name, sha256 in files.items())
     write_text(run.workspace.checksum_path(FOLDER), "".join(lines))
     return FOLDER
+
+
+def _exported(target: Path) -> str | None:
+    """Return the fingerprint of the checkpoint that is exported there; None if nothing is."""
+    if not target.exists():
+        return None
+    try:
+        return str(read_json(target / MANIFEST)["checkpoint"]["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RC1Error(f"{target}: is not an export of RC1, so it is not replaced; move it away") from None

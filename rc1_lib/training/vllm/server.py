@@ -259,9 +259,10 @@ class VLLMServer:
             if error.status_code < 500 and error.status_code != 429:
                 raise
             why = f"HTTP {error.status_code}: {error.response.text}"
+        times = "once" if self._access.retries == 0 else f"{self._access.retries + 1} times"
         raise VLLMError(
-            f"the vLLM server at {self._access.host} was asked {self._access.retries + 1} times for /{path} without "
-            f"success; the last time: {quoted(why)}. {GO_ON}"
+            f"the vLLM server at {self._access.host} was asked {times} for /{path} without success; the last time: "
+            f"{quoted(why)}. {GO_ON}"
         )
 
     def _refused(self, path: str, error: openai.APIStatusError, expected: str) -> VLLMError:

@@ -125,8 +125,9 @@ def test_final_model_is_the_newest_export_and_replaces_no_other_folder(after_two
     listed = run.workspace.checksum_path("final_model").read_text().splitlines()
     assert f"{sha256_file(target / 'merged/model.safetensors')}  final_model/merged/model.safetensors" in listed
     first, manifest = target.stat().st_ino, json.loads((target / "export.json").read_text())
+    run.workspace.checksum_path("final_model").unlink()  # as after a kill
     write_final_model(run, checkpoint)
-    assert target.stat().st_ino == first
+    assert target.stat().st_ino == first and run.workspace.checksum_path("final_model").exists()
     manifest["checkpoint"]["sha256"] = "0" * 64
     (target / "export.json").write_text(json.dumps(manifest))
     write_final_model(run, checkpoint)
