@@ -52,10 +52,12 @@ class WarmStart(Section):
     """Optimizer steps; 0 uses the base model unchanged."""
     batch_size: Positive
     """Demonstrations per optimizer step."""
-    micro_batch: Positive | None
-    """Demonstrations per forward pass, which limits memory; null: all of a step at once."""
+    micro_tokens: Positive | None
+    """Tokens per forward pass, padding included, which limits memory; null: all of a step at once."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate of this SFT."""
+    precision: Literal["auto", "bf16", "fp32"] | None
+    """Number format of its forward passes, on fp32 weights; null: that of `training.precision`."""
 
 
 class AdapterSettings(Section):

@@ -14,8 +14,10 @@ from transformers import AutoModelForCausalLM
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
+from rc1_lib.training import warm_start
 from rc1_lib.training.base_model import load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, model_section
 from rc1_lib.training.rows import select_rows
@@ -118,6 +120,51 @@ def test_base_that_differs_from_its_record_is_rejected(made: Run, inputs: Inputs
     (base / "base.json").write_text("[]")
     with pytest.raises(ConfigError, match=r"base\.json: .*restore the folder"):
         reference(made, inputs)
+
+
+def test_stopped_warm_start_goes_on_to_the_same_bytes(
+    tiny: Tiny, inputs: Inputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = (*FEW, "training.warm_start.micro_tokens=300")
+    whole = reference(tiny(*few), inputs).sha256
+    learned = list[int]()
+    monkeypatch.setattr(warm_start, "SAVED_EVERY_S", 0.0)
+
+    def stopped(stage: str, done: int, total: int, note: str = "") -> None:
+        learned.append(done)
+        if learned == [1, 2]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(warm_start, "report_progress", stopped)
+    run = tiny(*few, name="stopped")
+    with pytest.raises(KeyboardInterrupt):
+        reference(run, inputs)
+    assert not folder_of(run).exists()
+    assert reference(run, inputs).sha256 == whole
+    assert learned == [1, 2, 1, 2, 3]  # from the checkpoint of step 1
+    assert not run.workspace.path(warm_start.UNFINISHED).exists()
+
+
+@pytest.mark.parametrize("change", ["settings", "bytes"])
+def test_unfinished_warm_start_counts_only_as_it_was_written(
+    tiny: Tiny, inputs: Inputs, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(warm_start, "SAVED_EVERY_S", 0.0)
+    monkeypatch.setattr(warm_start, "_forget", lambda run: None)
+    run = tiny(*FEW)
+    reference(run, inputs)
+    shutil.rmtree(folder_of(run))
+    weights = run.workspace.path(warm_start.UNFINISHED) / "latest" / "model.safetensors"
+    if change == "settings":
+        other = ("training.warm_start.lr=0.004",)
+        found = reference(tiny_run(run.workspace.root, *FEW, *other), inputs)
+        assert found.sha256 == reference(tiny(*FEW, *other, name="other"), inputs).sha256
+    else:
+        content = bytearray(weights.read_bytes())
+        content[-1] ^= 1
+        weights.write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+            reference(run, inputs)
 
 
 @pytest.mark.parametrize("damage", ["altered", "foreign", "broken record"])
