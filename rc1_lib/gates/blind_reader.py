@@ -102,21 +102,22 @@ def _rarity(sentences: Sequence[_Sentence], words: frozenset[str]) -> dict[str, 
 
 
 def verdicts_by_form(rows: Sequence[Row]) -> list[str]:
-    """Return for each row the answer that most other rows with a question of the same form have.
+    """Return for each row the answer that most rows of other source questions have whose question has the same form.
 
     Two questions have the same form if they differ only in names and numbers. Without another row of that form, it is
-    the answer of most other rows.
+    the answer of most rows of other source questions. A source question that is posed twice would give itself away.
     """
     of_form: dict[str, Counter[str]] = defaultdict(Counter)
+    of_source: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     forms = [_MASKED.sub("_", row["posed"]["ask"]) for row in rows]
     for form, row in zip(forms, rows, strict=True):
-        of_form[form][row["answer"]] += 1
-    everywhere = Counter(row["answer"] for row in rows)
+        for group in (form, ""):  # "": rows of every form
+            of_form[group][row["answer"]] += 1
+            of_source[group, row["source_id"]][row["answer"]] += 1
     answers = []
     for form, row in zip(forms, rows, strict=True):
-        others = Counter(of_form[form])
-        others[row["answer"]] -= 1
-        counted = others if others.total() else everywhere - Counter([row["answer"]])
+        counted = of_form[form] - of_source[form, row["source_id"]]
+        counted = counted or of_form[""] - of_source["", row["source_id"]]
         answers.append(max(sorted(counted), key=lambda answer: counted[answer], default=""))
     return answers
 
