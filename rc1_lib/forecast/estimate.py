@@ -12,7 +12,7 @@ from rc1_lib.numbers.uncertainty import CONFIDENCE
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value and the ends of its interval, all at least 0."""
+    """A value and the ends of its interval."""
 
     value: float
     low: float
@@ -31,7 +31,7 @@ def mean_of(values: Sequence[float]) -> Estimate:
 
     mean = fmean(values)
     half = float(t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
-    return Estimate(mean, max(0.0, mean - half), mean + half)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def share_of(hits: Sequence[bool]) -> Estimate:

@@ -20,6 +20,7 @@ from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.forecast.estimate import Estimate, share_of
+from rc1_lib.forecast.price import Price, price_checks, price_of_a_question
 from rc1_lib.forecast.takes import Takes, groups_of, learnable, smallest_effect_pp
 from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
 from rc1_lib.gate_report import GateReport, write_report
@@ -84,6 +85,7 @@ class Trial:
         longer: the turns of a few prompts with more room per turn; None if hardly any turn was cut.
         allowed: most tokens of a turn in training.
         thoughts: most tokens of its thoughts, if these have a separate budget.
+        price: what a question is worth to it; None if a server samples, which cannot be kept from asking.
     """
 
     rows: Sequence[MeasuredRow]
@@ -93,6 +95,7 @@ class Trial:
     longer: Turns | None
     allowed: int
     thoughts: int | None = None
+    price: Price | None = None
 
 
 def run_learnability(prepared: Prepared) -> GateReport:
@@ -192,6 +195,7 @@ def _body(prepared: Prepared, takes: Sequence[Takes], trial: Trial) -> dict[str,
         "groups": {name: learnable(group).to_dict() for name, group in groups_of(takes).items()},
         "turns": trial.turns.to_dict(),
         "turns_with_more_room": None if trial.longer is None else trial.longer.to_dict(),
+        "price": None if trial.price is None else trial.price.to_dict(),
     }
 
 
@@ -208,7 +212,7 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
     """Let the initial policy play `prompts` training rows, each `times` times, with training's sampling settings."""
     config = prepared.run.config
     thoughts = config.training.rollout.thought_tokens
-    apart = thoughts is not None
+    apart, own = thoughts is not None, config.training.rollout.sampler == "own"
     rows = sample(prepared.selection.train, prompts, HELD_OUT_SEED)
     first = rows[:: max(1, len(rows) // _FIRST)][:_FIRST]
     rest = [row for row in rows if row not in first]
@@ -217,13 +221,15 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
         whole = not _is_hopeless(turns_of(played, prepared.form, thoughts_apart=apart))
         if whole and rest:
             played += _play(prepared, player, rest, times)
+        price = price_of_a_question(prepared, player, rows) if whole and own else None
     turns = turns_of(played, prepared.form, thoughts_apart=apart)
     longer = None
     if turns.cut > (1 - LEVEL) * len(turns.was_cut):
         roomy = _with_room(prepared)
         with player_of(roomy, config.seeds[0]) as player:
             longer = turns_of(_play(roomy, player, first, 1), prepared.form, thoughts_apart=apart)
-    return Trial([*first, *rest] if whole else first, played, turns, whole, longer, config.rollout_len, thoughts)
+    kept = [*first, *rest] if whole else first
+    return Trial(kept, played, turns, whole, longer, config.rollout_len, thoughts, price)
 
 
 def _is_hopeless(turns: Turns) -> bool:
@@ -320,7 +326,7 @@ def learnability_gate(takes: Sequence[Takes], trial: Trial, effects: dict[str, f
     for name, group in groups_of(takes).items():
         if " " not in name:  # a task's rows in one bucket are too few to decide, so they are only reported
             checks += _group_checks(name, group)
-    checks += _turn_checks(trial)
+    checks += [*_turn_checks(trial), *_price_checks(trial)]
     checks += [
         at_most(
             f"smallest effect that can be shown, {name}, pp", effect, _MAX_EFFECT_PP,
@@ -334,7 +340,7 @@ def learnability_gate(takes: Sequence[Takes], trial: Trial, effects: dict[str, f
 def start_gate(takes: Sequence[Takes], trial: Trial) -> GateResult:
     """Check on all prompts together what would make a training useless; groups would be too small."""
     of_takes = _group_checks("all", takes) if trial.whole else []
-    return GateResult(GATE, (*of_takes, *_turn_checks(trial)))
+    return GateResult(GATE, (*of_takes, *_turn_checks(trial), *_price_checks(trial)))
 
 
 def _group_checks(name: str, group: Sequence[Takes]) -> list[Check]:
@@ -370,6 +376,10 @@ def _group_checks(name: str, group: Sequence[Takes]) -> list[Check]:
         ),
         info(f"{name}: solved by a take", round(found.pass_1.value, 4)),
     ]  # fmt: skip
+
+
+def _price_checks(trial: Trial) -> list[Check]:
+    return [] if trial.price is None else price_checks(trial.price)
 
 
 def _turn_checks(trial: Trial) -> list[Check]:

@@ -92,7 +92,7 @@ class Learnable:
         return {
             "prompts": self.prompts,
             **{
-                name: {"value": share.value, "low": share.low, "high": min(1.0, share.high)}
+                name: {"value": share.value, "low": max(0.0, share.low), "high": min(1.0, share.high)}
                 for name, share in found.items()
             },
         }

@@ -31,6 +31,7 @@ from rc1_lib.training.ranks.group import Group, group_of
 from rc1_lib.training.ranks.processes import on_one_device, processes_of
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import context_of, longest_dialogue
 from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.sampling_weights import make_sampling_copy
@@ -169,6 +170,7 @@ class PolicyEngine(Engine):
         seed: int,
         iteration: int,
         to_learn: bool = False,
+        asking: Sequence[Asking] | None = None,
     ) -> list[Trajectory]:
         """Play every row once: shard by shard with the policy itself, or all together on the sampling server.
 
@@ -181,9 +183,11 @@ class PolicyEngine(Engine):
             iteration: training step.
             to_learn: whether the engine will learn from these episodes, so that the trajectories must keep what it
                 needs.
+            asking: who decides in each episode whether it asks; None: the policy in all. Only RC1's own sampler can.
         """
         keep, start = to_learn and self.needs_states, to_learn and self.plays_start
         if self._training.rollout.sampler == "vllm":
+            assert asking is None, "a sampling server cannot be kept from asking"
             starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
             sampling = self.playground.sampling(temperature, seed, iteration)
             with timed(Section.DECODE):
@@ -191,16 +195,17 @@ class PolicyEngine(Engine):
             if not to_learn:  # a training step recomputes all log-probabilities and checks them itself
                 self._sampler().check(played, temperature, start=start)
             return played
-        return self._on_all_processes(self._play, rows, keys, temperature, seed, iteration, keep, start)
+        return self._on_all_processes(self._play, rows, keys, temperature, seed, iteration, keep, start, asking)
 
     def _play(
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
-        keep_states: bool, start: bool,
+        keep_states: bool, start: bool, asking: Sequence[Asking] | None,
     ) -> list[Trajectory]:  # fmt: skip
         with self._playing(start), nullcontext() if self._copy is None else self._copy.active():
             return self.playground.play(
                 self.policy.causal, rows, keys,
                 temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
+                asking=asking,
             )  # fmt: skip
 
     def _sampler(self) -> VLLMSampler:

@@ -164,9 +164,7 @@ def _forget(run: Run) -> None:
         atomic_folder.remove(folder)
 
 
-def _write(
-    folder: Path, run: Run, base: str, learner: _Learner, curve: list[float], inputs: dict[str, str]
-) -> None:
+def _write(folder: Path, run: Run, base: str, learner: _Learner, curve: list[float], inputs: dict[str, str]) -> None:
     model = load_base(_section(run, base), torch.device("cpu"), Precision.FP32)
     model.load_state_dict(dict(learner.model.named_parameters()), strict=False)
     model.save_pretrained(folder)

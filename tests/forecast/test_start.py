@@ -104,6 +104,7 @@ def test_start_check_runs_once_per_training_and_does_not_change_it(tiny: Tiny, m
     for name in ("MAX_FLAT", "MAX_ALIKE", "MAX_CUT", "MAX_MALFORMED"):
         monkeypatch.setattr(learnability, name, 1.0)
     monkeypatch.setattr(learnability, "MIN_PASS_N", 0.0)
+    monkeypatch.setattr(learnability, "price_checks", lambda price: [])
     run, unchecked = tiny(*START, "rollout_len=64"), tiny("rollout_len=64", name="unchecked")
     prepared, seeds = prepare(run), run.config.seeds[:1]
     assert "training.learnability.at_start is 0" in check_learnable(prepare(unchecked), seeds)

@@ -8,9 +8,11 @@ processed twice or tokenized again: a trajectory holds exactly the tokens that t
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Protocol
 
@@ -28,6 +30,7 @@ from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
+from rc1_lib.training.rollout.asking import Asking, Ban, ask_first
 from rc1_lib.training.rollout.decoder import Decoder, context_of
 from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.token_sampling import draw
@@ -72,6 +75,7 @@ class Playground:
         iteration: int,
         keep_states: bool = False,
         shards: Shards = ONE_SHARD,
+        asking: Sequence[Asking] | None = None,
     ) -> list[Trajectory]:
         """Play every row once, each shard as a batch of its own.
 
@@ -83,13 +87,15 @@ class Playground:
             iteration: training step.
             keep_states: whether trajectories keep the hidden states of their action tokens.
             shards: how the rows are divided. Every process calls this with the same arguments.
+            asking: who decides in each episode whether it asks; None: the policy in all.
         """
         assert len(rows) == len(keys), f"{len(rows)} rows, {len(keys)} keys"
+        decided = asking or [Asking.FREE] * len(rows)
         sampling = self.sampling(temperature, seed, iteration)
         parts = shards.split(range(len(rows)), [_prompt_length(row) for row in rows])
 
         def played(part: Sequence[int]) -> list[Trajectory]:
-            starts = [self.start(rows[at], keys[at]) for at in part]
+            starts = [self.start(rows[at], keys[at], decided[at]) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
         mine = {shard: played(parts[shard]) for shard in shards.mine}
@@ -100,9 +106,16 @@ class Playground:
         gathered = zip(itertools.chain(*parts), itertools.chain(*found), strict=True)
         return [trajectory for _, trajectory in sorted(gathered, key=itemgetter(0))]
 
-    def start(self, row: MeasuredRow, key: str) -> Start:
-        """Create a new episode on a row; `key` seeds its random numbers."""
-        return Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
+    @cached_property
+    def _ban(self) -> Ban:
+        return Ban(self.form)
+
+    def start(self, row: MeasuredRow, key: str, asking: Asking = Asking.FREE) -> Start:
+        """Create a new episode on a row. `key` seeds its random numbers; `asking` says who decides whether it asks."""
+        episode = Episode(World(row), self._limits, self.form.count)
+        if asking == Asking.FIRST:
+            ask_first(episode)
+        return Start(str(row["id"]), key, episode, self._ban if asking == Asking.NEVER else None)
 
     def sampling(self, temperature: float, seed: int, iteration: int) -> RolloutSampling:
         """Return how to sample tokens, with the configured limits of a turn."""
@@ -256,6 +269,11 @@ class _RolloutState:
 
     def _take(self, episodes: Sequence[RunningEpisode], logits_BV: Tensor) -> None:
         uniforms_B = np.array([episode.uniform for episode in episodes])
+        banned = {row: tokens for row, episode in enumerate(episodes) if (tokens := episode.banned)}
+        if banned:
+            logits_BV = logits_BV.clone()
+            for row, tokens in banned.items():
+                logits_BV[row, tokens] = -math.inf
         states: Sequence[Tensor | None] = [None] * len(episodes)
         if self._keep_states:
             states = self._decoder.states().unbind()

@@ -16,6 +16,7 @@ from rc1_lib.environment.markers import TURN_ENDS
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.rollout.asking import Ban
 from rc1_lib.training.rollout.decoder import RolloutError
 from rc1_lib.training.rollout.token_sampling import uniforms
 
@@ -27,12 +28,15 @@ class Start:
     Attributes:
         row_id: id of its row.
         key: seeds its random numbers; two episodes of one row have different keys.
-        episode: not begun yet; its `count` should use the model's tokenizer.
+        episode: not begun yet, or begun with turns that are not the policy's; its `count` should use the model's
+            tokenizer.
+        ban: what its policy may not write, if anything.
     """
 
     row_id: str
     key: str
     episode: Episode
+    ban: Ban | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,9 @@ class RunningEpisode:
         Raises:
             RolloutError: if the prompt leaves no room for a single token.
         """
-        self.prompt = tuple(chat.prompt_ids(start.episode.messages))
+        opening = start.episode.messages
+        begun = any(message["role"] == "assistant" for message in opening)
+        self.prompt = tuple(chat.dialogue_ids(opening)[0] if begun else chat.prompt_ids(opening))
         if not 0 < len(self.prompt) < context:
             raise RolloutError(
                 f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "
@@ -173,6 +179,12 @@ class RunningEpisode:
     def uniform(self) -> float:
         """Random number for the next token."""
         return float(self._uniforms[self._drawn])
+
+    @property
+    def banned(self) -> list[int]:
+        """Tokens that may not be sampled next."""
+        ban = self._start.ban
+        return [] if ban is None else ban.tokens(self._ids[self._turn_start :])
 
     @property
     def room(self) -> int:

@@ -1,0 +1,113 @@
+"""Asking first and never asking are played, and a price at which one of them wins is found before training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.turn import Limits
+from rc1_lib.environment.world import World
+from rc1_lib.evaluation.policies import player_of
+from rc1_lib.forecast.price import COST, GAIN, Price, price_checks, price_of_a_question
+from rc1_lib.records import Message
+from rc1_lib.run import PROJECT_ROOT, Run
+from rc1_lib.training.chat_format import ChatFormat, turn_text
+from rc1_lib.training.ppo_run import prepare
+from rc1_lib.training.rollout.asking import Asking, Ban, ask_first
+from tests.forecast.hopeless import SAYS_YES, SURE, base_that_says
+
+Tiny = Callable[..., Run]
+Rows = list[dict[str, Any]]
+ASKS: Message = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {"type": "function", "function": {"name": "ask_user", "arguments": '{"question":"What do you mean?"}'}}
+    ],
+}
+FREE = ("overclar.alpha=0", "training.reward.turn=0")
+
+
+def price_of(run: Run) -> Price:
+    prepared = prepare(run)
+    verdicts = [row for row in prepared.selection.train if row["answer"] in ("yes", "no")]
+    with player_of(prepared, run.config.seeds[0]) as player:
+        return price_of_a_question(prepared, player, verdicts)
+
+
+def failed(price: Price) -> set[str]:
+    return {check.name for check in price_checks(price) if not check.passed}
+
+
+def test_question_is_worth_its_reply_and_costs_its_price(tiny: Tiny, pool: Rows) -> None:
+    run = tiny(SURE, "overclar.alpha=0.2", "training.reward.turn=0")
+    base_that_says(run, SAYS_YES, pool)
+    price = price_of(run)
+    needed, elsewhere = price.baselines["needed"], price.baselines["elsewhere"]
+    assert needed["asks first"].asked == elsewhere["asks first"].asked == 1
+    assert needed["never asks"].asked == elsewhere["never asks"].asked == 0
+    assert needed["asks first"].solved == needed["asks first"].right > 0 == needed["never asks"].solved
+    assert price.cost is not None and price.cost.value == pytest.approx(0.2)
+    assert price.gain is not None and price.gain.value > 0 and failed(price) == set()
+
+
+def test_price_at_which_a_baseline_wins_fails(tiny: Tiny, pool: Rows) -> None:
+    run = tiny(SURE, *FREE)
+    base_that_says(run, SAYS_YES, pool)
+    assert failed(price_of(run)) == {COST}
+    base_that_says(run, "Answer: neither", pool)
+    assert failed(price_of(run)) == {GAIN, COST}, "never right, whatever the user replies"
+
+
+def test_penalty_between_the_baselines_pays_both_alike(tiny: Tiny, pool: Rows) -> None:
+    settings = (SURE, "training.reward.turn=0", "priority_sampling.enable=true", "priority_sampling.missing_share=0.5")
+    run = tiny(*settings, "overclar.alpha=0.2")
+    base_that_says(run, SAYS_YES, pool)
+    found = price_of(run)
+    assert found.even is not None and found.gain is not None
+    assert found.even == pytest.approx(found.gain.value), "asked once, and half of the prompts lack something"
+
+
+def test_policy_that_wants_to_ask_cannot(tiny: Tiny, pool: Rows) -> None:
+    run = tiny(SURE)
+    base_that_says(run, turn_text(ASKS), pool)
+    prepared = prepare(run)
+    rows = prepared.selection.train[:6]
+    with player_of(prepared, run.config.seeds[0]) as player:
+
+        def asked(asking: Asking) -> list[int]:
+            played = player.play(
+                rows, [row["id"] for row in rows], temperature=0.1, seed=1, iteration=0, asking=[asking] * len(rows)
+            )
+            return [episode.outcome.asked for episode in played]
+
+        assert all(asked(Asking.FREE)) and not any(asked(Asking.NEVER))
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_general_question_gets_what_is_missing(pool: Rows, lang: str) -> None:
+    row = next(row for row in pool if row["needs_clarification"])
+    episode = Episode(World({**row, "lang": lang}), Limits(turns=4, tokens=400, turn_chars=4000, argument_chars=1000))
+    ask_first(episode)
+    assert episode.world.obtained and episode.outcome().turns == 1
+
+
+@pytest.mark.parametrize(
+    "written", ["\n", '\n{"name": "', '\n{"name":"', '\n{"arguments": {"question": "x"}, "name": "']
+)
+def test_ban_holds_for_every_way_to_write_the_name(written: str) -> None:
+    form = ChatFormat(AutoTokenizer.from_pretrained(PROJECT_ROOT / "models" / "embedded"))
+    turn = [*form.turn_ids(ASKS)[:1], *form.tokenizer(written)["input_ids"]]
+    ban = Ban(form)
+    banned = set(ban.tokens(turn))
+    for token in range(len(form.tokenizer)):
+        name = re.search(r'"name": ?"([^"]+)', written + form.decode([token]))
+        asks = name is not None and ("ask_user".startswith(name[1]) or name[1].startswith("ask_user"))
+        assert asks is (token in banned), form.decode([token])
+    assert banned
+    assert not ban.tokens([*turn, *form.tokenizer("wiki")["input_ids"]]) or written == "\n"
