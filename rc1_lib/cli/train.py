@@ -251,11 +251,23 @@ def evaluate(
         typer.Option(help="What runs it: torch, the run's own engine, or gguf, llama.cpp (extra `gguf`)."),
     ] = "torch",
     prompts: Annotated[int | None, typer.Option(min=1, help="Play the first N held-out prompts. Default: all.")] = None,
+    baselines: Annotated[
+        bool,
+        typer.Option(
+            "--baselines",
+            help="Play baselines instead, which need no RL (never asking, always, on cue words, a base that is shown "
+            "two dialogues), and compare the trained policy with each.",
+        ),
+    ] = False,
 ) -> int:
     """Play the held-out prompts again with a trained policy, and compare with its recorded evaluation.
 
-    No gate reads the report (reports/offline_ENGINE_KEY.json).
+    No gate reads the report (reports/offline_ENGINE_KEY.json, reports/baselines_KEY.json).
     """
+    if baselines and engine == "gguf":
+        raise ConfigError(
+            "found --baselines with --engine gguf, expected torch: baselines are played by RC1's own sampler"
+        )
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt export --gguf writes one")
     run = session.open(remembered=True)
@@ -264,6 +276,8 @@ def evaluate(
     from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
     from rc1_lib.preflight.carried_ticket import check_still_vouched
 
+    if baselines:
+        return _baselines(session, run, named, prompts)
     with stages():
         contestant = by_llama_cpp(run, named) if engine == "gguf" else by_torch(run, named)
         check_still_vouched(run, named, contestant.checkpoint)
@@ -273,4 +287,19 @@ def evaluate(
     session.show(*(tables.of_rows(success_rows(body, mode)) for mode in body["modes"]))
     session.show(f"recorded: {run.workspace.path(body['recorded']['path'])}")
     ending = Ending("done", f"{what} evaluated again, by {engine}", report=run.workspace.path(path))
+    return end(session, ending, {**body, "report": path})
+
+
+def _baselines(session: Session, run: Run, checkpoint: Path, prompts: int | None) -> int:
+    from rc1_lib.evaluation.baselines import evaluate_baselines
+    from rc1_lib.evaluation.tables import baseline_rows
+    from rc1_lib.preflight.carried_ticket import check_still_vouched
+    from rc1_lib.training.checkpoint.manifest import fingerprint
+
+    with stages():
+        check_still_vouched(run, checkpoint, fingerprint(checkpoint))
+        path, body = evaluate_baselines(run, checkpoint, prompts)
+    session.show(tables.of_rows(baseline_rows(body)))
+    session.show(*(f"not played: {name}: {why}" for name, why in body["not_played"].items()))
+    ending = Ending("done", f"{len(body['baselines'])} baselines evaluated", report=run.workspace.path(path))
     return end(session, ending, {**body, "report": path})

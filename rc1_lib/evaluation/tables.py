@@ -24,6 +24,7 @@ _WORDS = {
     "malformed": "malformed turns",
 }  # fmt: skip
 _SIDES = ("before", "after")
+_OF_BASELINE = ("ask_recall", "overclar_rate", "success_needed", "success_clear", "right")
 _OF_GROUP = ("success", "right", "ask_recall", "overclar_rate", "turns")
 
 
@@ -124,6 +125,27 @@ def success_rows(report: Report, mode: str) -> Rows:
     ]  # fmt: skip
     head = ("prompts", "n", report["before"], report["after"], "change", f"{100 * report['confidence']:g} % interval")
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)
+
+
+def baseline_rows(report: Report) -> Rows:
+    """Tabulate what each baseline does, then the trained policy, and how much the latter gains over each baseline."""
+    found = {name: parts["all"] for name, parts in report["baselines"].items()}
+    last = next(reversed(found.values()))
+    sides = [
+        *((name, part["before"], part["change"]) for name, part in found.items()),
+        ("trained", last["after"], None),
+    ]
+    rows = [
+        (
+            name,
+            *(_value(figure, side[figure]["value"]).removesuffix(" %") for figure in _OF_BASELINE),
+            *("" if change is None else _with_interval(change[figure]) for figure in ("success_needed", "right")),
+        )
+        for name, side, change in sides
+    ]  # fmt: skip
+    head = ("policy", "asks", "else", "solved", "else", "right", "trained: solved", "trained: right")
+    title = f"{report['prompts']:,} prompts: % asked and solved where needed, and else; the trained policy's gain, pp"
+    return Rows(title, head, rows)
 
 
 def proxy_rows(report: Report) -> Rows:

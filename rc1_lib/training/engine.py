@@ -171,6 +171,7 @@ class PolicyEngine(Engine):
         iteration: int,
         to_learn: bool = False,
         asking: Sequence[Asking] | None = None,
+        shown: Sequence[int] = (),
     ) -> list[Trajectory]:
         """Play every row once: shard by shard with the policy itself, or all together on the sampling server.
 
@@ -183,11 +184,13 @@ class PolicyEngine(Engine):
             iteration: training step.
             to_learn: whether the engine will learn from these episodes, so that the trajectories must keep what it
                 needs.
-            asking: who decides in each episode whether it asks; None: the policy in all. Only RC1's own sampler can.
+            asking: who decides in each episode whether it asks; None: the policy in all. Only RC1's own sampler can do
+                otherwise.
+            shown: tokens of dialogues that every prompt shows as examples; only with RC1's own sampler, too.
         """
         keep, start = to_learn and self.needs_states, to_learn and self.plays_start
         if self._training.rollout.sampler == "vllm":
-            assert asking is None, "a sampling server cannot be kept from asking"
+            assert asking is None and not shown, "a sampling server plays only what training plays"
             starts = [self.playground.start(row, key) for row, key in zip(rows, keys, strict=True)]
             sampling = self.playground.sampling(temperature, seed, iteration)
             with timed(Section.DECODE):
@@ -195,17 +198,17 @@ class PolicyEngine(Engine):
             if not to_learn:  # a training step recomputes all log-probabilities and checks them itself
                 self._sampler().check(played, temperature, start=start)
             return played
-        return self._on_all_processes(self._play, rows, keys, temperature, seed, iteration, keep, start, asking)
+        return self._on_all_processes(self._play, rows, keys, temperature, seed, iteration, keep, start, asking, shown)
 
     def _play(
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
-        keep_states: bool, start: bool, asking: Sequence[Asking] | None,
+        keep_states: bool, start: bool, asking: Sequence[Asking] | None, shown: Sequence[int],
     ) -> list[Trajectory]:  # fmt: skip
         with self._playing(start), nullcontext() if self._copy is None else self._copy.active():
             return self.playground.play(
                 self.policy.causal, rows, keys,
                 temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
-                asking=asking,
+                asking=asking, shown=shown,
             )  # fmt: skip
 
     def _sampler(self) -> VLLMSampler:

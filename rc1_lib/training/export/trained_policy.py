@@ -53,14 +53,24 @@ def engine_of(run: Run, base: str, state: CheckpointState) -> PolicyEngine:
     Raises:
         ConfigError: if the engine is not a PolicyEngine.
     """
+    engine = untrained_engine(run, base, int(state.values["seed"]))
+    engine.load_adapter(state.tensors["adapter"])
+    return engine
+
+
+def untrained_engine(run: Run, base: str, seed: int) -> PolicyEngine:
+    """Set up the run's engine; its policy is `base` itself. The caller must close it.
+
+    Raises:
+        ConfigError: if the engine is not a PolicyEngine.
+    """
     name = run.config.training.engine
     engine = make_engine(name)
     if not isinstance(engine, PolicyEngine):
         raise ConfigError(
             f"training.engine: found '{name}', whose policy cannot be exported; it must be a PolicyEngine"
         )
-    engine.setup(Setup.of_run(run.config, base, int(state.values["seed"])))
-    engine.load_adapter(state.tensors["adapter"])
+    engine.setup(Setup.of_run(run.config, base, seed))
     return engine
 
 

@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import Protocol
@@ -76,6 +76,7 @@ class Playground:
         keep_states: bool = False,
         shards: Shards = ONE_SHARD,
         asking: Sequence[Asking] | None = None,
+        shown: Sequence[int] = (),
     ) -> list[Trajectory]:
         """Play every row once, each shard as a batch of its own.
 
@@ -88,6 +89,7 @@ class Playground:
             keep_states: whether trajectories keep the hidden states of their action tokens.
             shards: how the rows are divided. Every process calls this with the same arguments.
             asking: who decides in each episode whether it asks; None: the policy in all.
+            shown: tokens of dialogues that every prompt shows as examples.
         """
         assert len(rows) == len(keys), f"{len(rows)} rows, {len(keys)} keys"
         decided = asking or [Asking.FREE] * len(rows)
@@ -95,7 +97,7 @@ class Playground:
         parts = shards.split(range(len(rows)), [_prompt_length(row) for row in rows])
 
         def played(part: Sequence[int]) -> list[Trajectory]:
-            starts = [self.start(rows[at], keys[at], decided[at]) for at in part]
+            starts = [self._deciding(self.start(rows[at], keys[at]), decided[at], shown) for at in part]
             return roll_out(model, self.form, starts, sampling, self._batching, keep_states=keep_states)
 
         mine = {shard: played(parts[shard]) for shard in shards.mine}
@@ -110,12 +112,14 @@ class Playground:
     def _ban(self) -> Ban:
         return Ban(self.form)
 
-    def start(self, row: MeasuredRow, key: str, asking: Asking = Asking.FREE) -> Start:
-        """Create a new episode on a row. `key` seeds its random numbers; `asking` says who decides whether it asks."""
-        episode = Episode(World(row), self._limits, self.form.count)
+    def start(self, row: MeasuredRow, key: str) -> Start:
+        """Create a new episode on a row; `key` seeds its random numbers."""
+        return Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
+
+    def _deciding(self, start: Start, asking: Asking, shown: Sequence[int]) -> Start:
         if asking == Asking.FIRST:
-            ask_first(episode)
-        return Start(str(row["id"]), key, episode, self._ban if asking == Asking.NEVER else None)
+            ask_first(start.episode)
+        return replace(start, ban=self._ban if asking == Asking.NEVER else None, shown=tuple(shown))
 
     def sampling(self, temperature: float, seed: int, iteration: int) -> RolloutSampling:
         """Return how to sample tokens, with the configured limits of a turn."""

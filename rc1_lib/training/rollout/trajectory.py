@@ -31,12 +31,14 @@ class Start:
         episode: not begun yet, or begun with turns that are not the policy's; its `count` should use the model's
             tokenizer.
         ban: what its policy may not write, if anything.
+        shown: tokens before the prompt, of dialogues that are shown as examples.
     """
 
     row_id: str
     key: str
     episode: Episode
     ban: Ban | None = None
+    shown: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,8 @@ class RunningEpisode:
         """
         opening = start.episode.messages
         begun = any(message["role"] == "assistant" for message in opening)
-        self.prompt = tuple(chat.dialogue_ids(opening)[0] if begun else chat.prompt_ids(opening))
+        own = chat.dialogue_ids(opening)[0] if begun else chat.prompt_ids(opening)
+        self.prompt = (*start.shown, *own)
         if not 0 < len(self.prompt) < context:
             raise RolloutError(
                 f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "

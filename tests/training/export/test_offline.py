@@ -11,8 +11,11 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.baselines import ALWAYS, NEVER, ON_CUE, evaluate_baselines
 from rc1_lib.evaluation.episodes import read_episodes
+from rc1_lib.evaluation.evaluate import BASE
 from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
+from rc1_lib.evaluation.tables import baseline_rows
 from rc1_lib.run import Run
 from rc1_lib.training.export.gguf_export import export_gguf
 from rc1_lib.training.export.gguf_file import GGUFType
@@ -67,6 +70,23 @@ def test_torch_repeats_the_recorded_episodes_and_writes_no_gate_file(copied: Cop
     for mode in ("sampled", "greedy"):
         recorded, again = recorded_and_repeated(run, body, mode)
         assert recorded.height == 12 and again.equals(recorded)
+
+
+def test_baselines_answer_the_recorded_prompts(copied: Copy) -> None:
+    run, _ = copied
+    before = gate_files(run)
+    path, body = evaluate_baselines(run, run.workspace.path(CHECKPOINT))
+    assert gate_files(run) == before and read_json(run.workspace.path(path))["prompts"] == 12
+    assert list(body["baselines"]) == [NEVER, ALWAYS, ON_CUE, BASE]
+    episodes = read_episodes(run.workspace.path(body["episodes"]["path"]))
+    asked = {name: set(part["asked"].clip(0, 1)) for (name,), part in episodes.group_by("policy")}
+    assert asked[NEVER] == {0} and asked[ALWAYS] == {1}
+    on_cue = episodes.filter(pl.col("policy") == ON_CUE)
+    assert ((on_cue["asked"] > 0) == on_cue["cue"]).all() and on_cue["cue"].n_unique() == 2
+    obtained = episodes.filter((pl.col("policy") == ALWAYS) & pl.col("needs"))["obtained"]
+    assert obtained.all() and len(obtained)
+    table = baseline_rows(body).markdown()
+    assert all(name in table for name in (*body["baselines"], "trained"))
 
 
 def changed_file(run: Run, file: Path) -> None:

@@ -1,0 +1,200 @@
+"""Play the held-out prompts with policies that need no RL, and compare the trained policy with each of them.
+
+A gain over the initial policy alone could be had more cheaply: by asking always, or never, or whenever a prompt sounds
+vague, or by showing the base two dialogues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from rc1_lib.config.training import HELD_OUT_SEED
+from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.evaluation.answers import prompts_sha256
+from rc1_lib.evaluation.episodes import IDENTITY, EpisodeRecord, Played, episode_frame, records_of
+from rc1_lib.evaluation.evaluate import TRAINED
+from rc1_lib.evaluation.offline import Record, recorded
+from rc1_lib.evaluation.paired import contrast
+from rc1_lib.numbers.uncertainty import CONFIDENCE
+from rc1_lib.provenance.code import code_sha256
+from rc1_lib.records import MeasuredRow
+from rc1_lib.run import Run
+from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.base_model import load_tokenizer
+from rc1_lib.training.chat_format import ChatFormat, format_of
+from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.engine import PolicyEngine
+from rc1_lib.training.export.trained_policy import start_of, untrained_engine
+from rc1_lib.training.models import base_name, model_section
+from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
+from rc1_lib.training.rollout.asking import Asking
+from rc1_lib.training.rollout.decoder import RolloutError
+from rc1_lib.training.rows import Selection, select_rows
+from rc1_lib.workspace.artifacts import atomic_write, now, sha256_json, write_json
+from rc1_lib.workspace.file_hashes import sha256_file
+
+STAGE = "baselines"
+NEVER, ALWAYS, ON_CUE, FEW_SHOT = "never asks", "asks first", "asks if vague", "two examples"
+
+
+def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
+    """Let each baseline answer the held-out prompts once, and compare with the recorded evaluation of a checkpoint.
+
+    The initial policy plays three baselines: it never asks, it asks first, or it asks first where the prompt sounds
+    vague. If there was a warm start, the base without it is shown two demonstrations of the training rows, one that
+    asks and one that need not. All use the random numbers of the evaluation.
+
+    Args:
+        run: the training's run.
+        checkpoint: the trained policy.
+        prompts: number of held-out prompts; None for all.
+
+    Returns:
+        The report's path, relative to the workspace, and the report.
+
+    Raises:
+        RC1Error: when there is no recorded evaluation of the checkpoint, or it played other prompts.
+    """
+    if run.config.training.rollout.sampler != "own":
+        raise ConfigError(
+            f"training.rollout.sampler: found '{run.config.training.rollout.sampler}', which plays no baseline; "
+            "give --set training.rollout.sampler=own"
+        )
+    record = recorded(run)
+    seed = record.seed_of(fingerprint(checkpoint), str(checkpoint))
+    start = start_of(run, record.body["base_sha256"], record.path)
+    selection = select_rows(run, _form(run, start))
+    if prompts_sha256(selection.held_out) != record.body["prompts_sha256"]:
+        raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
+    rows = selection.held_out[:prompts]
+    played, not_played = _played(run, start, selection, rows, seed)
+    records = [one for name, found in played.items() for one in _records(name, found, rows, seed)]
+    frame = pl.concat([episode_frame(records), _recorded(record, rows, seed)])
+    return _written(run, record, seed, frame, not_played)
+
+
+def _played(
+    run: Run, start: str, selection: Selection, rows: Sequence[MeasuredRow], seed: int
+) -> tuple[dict[str, list[Played]], dict[str, str]]:
+    """Return each baseline's episodes, and why a baseline could not be played."""
+    decided: dict[str, Callable[[MeasuredRow], Asking]] = {
+        NEVER: lambda row: Asking.NEVER,
+        ALWAYS: lambda row: Asking.FIRST,
+        ON_CUE: lambda row: Asking.FIRST if row["cue"] else Asking.NEVER,
+    }
+    played, not_played = dict[str, list[Played]](), dict[str, str]()
+    warm = bool(run.config.training.warm_start.steps)
+    total = len(decided) + warm
+    with naming_breakdowns("Nothing was written", WHILE_PLAYING):
+        with closing(untrained_engine(run, start, seed)) as player:
+            for name, asking in decided.items():
+                report_progress(STAGE, len(played), total, f"{name}, {len(rows)} prompts")
+                played[name] = _play(player, rows, [asking(row) for row in rows])
+        if warm:
+            report_progress(STAGE, len(played), total, f"{FEW_SHOT}, {len(rows)} prompts")
+            try:
+                played[FEW_SHOT] = _shown_examples(run, selection.train, rows, seed)
+            except RolloutError as error:  # a base with a small context has no room for examples
+                not_played[FEW_SHOT] = str(error)
+    report_progress(STAGE, total, total)
+    return played, not_played
+
+
+def _shown_examples(run: Run, train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow], seed: int) -> list[Played]:
+    """Play the base without its warm start, from which it would know the tools: here they are described to it."""
+    training = run.config.training.model_copy(update={"describe_tools": True})
+    told = replace(run, config=run.config.model_copy(update={"training": training}))
+    with closing(untrained_engine(told, base_name(run.config, run.workspace), seed)) as player:
+        return _play(player, rows, None, shown=_examples(train, player.playground.form))
+
+
+def _play(
+    player: PolicyEngine, rows: Sequence[MeasuredRow], asking: Sequence[Asking] | None, shown: Sequence[int] = ()
+) -> list[Played]:
+    episodes = player.play(
+        rows, [str(row["id"]) for row in rows], temperature=player.temperature, seed=HELD_OUT_SEED, iteration=0,
+        asking=asking, shown=shown,
+    )  # fmt: skip
+    return [Played(episode.row_id, episode.outcome, episode.messages) for episode in episodes]
+
+
+def _examples(rows: Sequence[MeasuredRow], form: ChatFormat) -> list[int]:
+    """Return the tokens of two solved demonstrations, the shortest of their kind: one asks, one need not.
+
+    Raises:
+        RC1Error: if the training rows have none.
+    """
+    shown: list[int] = []
+    for needs in (True, False):
+        fitting = [
+            row["messages"]
+            for row in rows
+            if row["solved"] and row["needs_clarification"] is needs and bool(row["asked"]) is needs
+        ]
+        if not fitting:
+            how = "by asking" if needs else "without asking"
+            raise RC1Error(
+                f"no training row was solved {how}, so that the base can be shown no such dialogue; raise pool.n or "
+                "pool.teacher.need_pull"
+            )
+        tokens: list[list[int]] = [form.dialogue_ids(messages)[0] for messages in fitting]
+        shown += sorted(tokens, key=lambda ids: (len(ids), ids))[0]
+    return shown
+
+
+def _form(run: Run, base: str) -> ChatFormat:
+    return format_of(load_tokenizer(model_section(run.config, base)), run.config.training)
+
+
+def _records(name: str, played: Sequence[Played], rows: Sequence[MeasuredRow], seed: int) -> list[EpisodeRecord]:
+    return records_of(played, rows, policy=name, mode="sampled", seed=seed)
+
+
+def _recorded(record: Record, rows: Sequence[MeasuredRow], seed: int) -> pl.DataFrame:
+    """Return the recorded episodes of the initial and of the trained policy on these prompts."""
+    wanted = pl.col("row_id").is_in([row["id"] for row in rows])
+    return record.episodes.filter((pl.col("mode") == "sampled") & (pl.col("seed") == seed) & wanted).with_columns(
+        judged=pl.lit(None, pl.Float64)
+    )
+
+
+def _written(
+    run: Run, record: Record, seed: int, frame: pl.DataFrame, not_played: dict[str, str]
+) -> tuple[str, dict[str, Any]]:
+    settings: dict[str, Any] = {
+        "confidence": CONFIDENCE, "resamples": run.config.gates.shared.resamples, "seed": HELD_OUT_SEED,
+    }  # fmt: skip
+    names = [name for name in frame["policy"].unique(maintain_order=True) if name != TRAINED]
+    parts = {"all": frame, **{str(task[0]): part for task, part in sorted(frame.group_by("task"))}}
+    compared = {
+        name: {
+            part: contrast(episodes, before=name, after=TRAINED, **settings).to_dict()
+            for part, episodes in parts.items()
+        }
+        for name in names
+    }
+    provenance = {
+        "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
+        "seed": seed,
+        "prompts": frame["row_id"].n_unique(),
+        "confidence": CONFIDENCE,
+    }
+    key = sha256_json({**provenance, "code": code_sha256()})[:12]
+    path, episodes = (f"reports/baselines_{key}{end}" for end in (".json", ".episodes.jsonl"))
+    with atomic_write(run.workspace.path(episodes)) as stream:
+        stream.write(frame.sort(IDENTITY).write_ndjson().encode())
+    body = {
+        "time": now(),
+        **provenance,
+        "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
+        "baselines": compared,
+        "not_played": not_played,
+    }
+    write_json(run.workspace.path(path), body)
+    return path, body
