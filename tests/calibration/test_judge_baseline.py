@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.calibration import drift_checks, judge_baseline
+from rc1_lib.calibration import judge_baseline
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
@@ -32,8 +32,7 @@ USUAL = Behaviour(latency_ms=(1.0, 0.1), noise_sd=0.05)
 @pytest.fixture(scope="module", autouse=True)
 def _few_dialogues_are_enough() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (drift_checks, judge_baseline):
-            patch.setattr(module, "MIN_DIALOGUES", ENOUGH)
+        patch.setattr(judge_baseline, "MIN_DIALOGUES", ENOUGH)
         yield
 
 
