@@ -2,8 +2,8 @@
 
 The set is written once. It belongs to one judge (provider, requested model, fingerprint of the instructions) and
 depends on nothing else: neither code changes nor a new shadow set put it out of date. A new judge, or the same one
-after drift, gets a new baseline only after somebody has moved the old one away: a new recording is the cheapest way to
-pass.
+after drift, gets a new baseline only after somebody has moved the old one away, and only of grades on which the weights
+rest: a recording of newer ones would be the cheapest way to pass.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from rc1_lib.calibration.judged_rows import real_checks
+from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.calls import AttemptOutcome
-from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
+from rc1_lib.judge.judge import Judge, check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL
 from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.provenance.derived import NOT_OURS, Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, recorded_write
+from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, read_manifest, recorded_write
 
 # Drift: the same judge version grades the same dialogues as before, within a fixed bound.
 
@@ -164,16 +167,18 @@ def record_baseline(run: Run) -> Body:
         The baseline, recorded now or earlier.
 
     Raises:
-        RC1Error: as `check_baseline`; or when too few dialogues are scored.
+        RC1Error: as `check_baseline`; when too few dialogues are scored; or when scores are newer than the weights.
     """
     if check_baseline(run) is FileState.FRESH:
         return _read(run)
     rows = _chosen(rows_of(run, SHADOW), run.config.judge.baseline.n)
     check_judge(run)
     with open_store(run) as store:
-        judged = open_judge(run, store).score(rows["messages"].to_list())
-    judged.require(MIN_COVERAGE)
-    samples = _samples(judged, tuple(read_spec(run).dimensions))
+        judge = open_judge(run, store)
+        judged = judge.score(rows["messages"].to_list())
+        judged.require(MIN_COVERAGE)
+        samples = _samples(judged, tuple(read_spec(run).dimensions))
+        _check_calibrated_on(run, judge, list(samples), judged.models)
     if len(samples) < MIN_DIALOGUES:
         raise RC1Error(
             f"cannot record a baseline: {len(samples)} dialogues of the shadow set have scores, expected at least "
@@ -193,6 +198,23 @@ def record_baseline(run: Run) -> Body:
     with recorded_write(run.workspace, BASELINE_PATH, {"kind": _KIND, "judge": body["judge"]}) as stream:
         stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     return body
+
+
+def _check_calibrated_on(run: Run, judge: Judge, dialogues: Sequence[str], models: Sequence[str]) -> None:
+    """Reject replies that came after the weights in force were written: these would not show that the judge moved."""
+    if run.config.judge.provider not in LIVE or WEIGHTS.state(run) is not FileState.FRESH:
+        return  # without weights of this judge the calibration comes first
+    written = str((read_manifest(run.workspace, run.config.weights) or {})["written"])
+    ended = datetime.fromisoformat(written).timestamp() + 1  # it is cut to the second
+    keys = [judge.key(name, sample) for name in dialogues for sample in range(judge.config.samples)]
+    found = [reply for model in models for reply in judge.store.find(keys, model).values()]
+    before = len({reply.ask_key for reply in found if reply.stored < ended})
+    if before < MIN_COVERAGE * len(keys):
+        raise RC1Error(
+            f"cannot record a baseline: {len(keys) - before} of {len(keys)} replies came after "
+            f"{run.workspace.path(run.config.weights)} was written ({written}), so the weights rest on other grades; "
+            f"run rc1 calibrate --rebuild, then this again"
+        )
 
 
 def drift_verdict(run: Run, where: str | None = None) -> GateResult:

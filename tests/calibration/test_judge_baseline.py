@@ -19,9 +19,10 @@ from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.judge.judge import open_store
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import FileState
+from rc1_lib.workspace.artifacts import FileState, read_json, write_json
 from tests.conftest import SMALL, copied_pool, without_baseline
 from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.training.weighed import weigh
 
 N, K = 20, 3
 ENOUGH = 15
@@ -168,6 +169,28 @@ def test_another_judge_or_other_instructions_need_a_new_baseline(
     record_baseline(other)
     assert check_baseline(other) is FileState.FRESH
     assert drift_verdict(other).failures == ()
+
+
+def test_new_baseline_without_a_new_calibration_does_not_hide_a_drift(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    weigh(run, dict(run.config.reward.old_weights), [USUAL.model])
+    server.behaviour = replace(USUAL, shift=0.15)
+    moved_away(run)
+    record_baseline(run)
+    assert "overall" in moved(drift_verdict(run)), "it has the grades that the weights rest on"
+    manifest = run.workspace.manifest_path(run.config.weights)
+    write_json(manifest, read_json(manifest) | {"written": "2026-01-01T00:00:00+00:00"})
+    with open_store(run) as store:
+        store.invalidate("v1")
+    moved_away(run)
+    for _ in range(2):  # the first one asks, the second finds the replies in the store
+        with pytest.raises(RC1Error, match=r"weights\.json .*rc1 calibrate --rebuild"):
+            record_baseline(run)
+    weigh(run, dict(run.config.reward.old_weights), [USUAL.model])
+    record_baseline(run)
+    assert drift_verdict(run).failures == ()
 
 
 def test_edited_or_missing_baseline_is_named(night: Callable[..., Run]) -> None:

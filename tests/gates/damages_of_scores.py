@@ -87,6 +87,8 @@ FOUND = (
           f"{DRIFT}.py::test_drifted_judge_fails_under_any_version_name"),
     Found("judge_drift", "half of the dialogues without a score", "scored again, share; dialogues compared",
           f"{DRIFT}.py::test_missing_scores_do_not_count_as_zero_and_too_many_fail"),
+    Found("judge_drift", "a new baseline of the moved grades, without a new calibration", "error: the weights",
+          f"{DRIFT}.py::test_new_baseline_without_a_new_calibration_does_not_hide_a_drift"),
     Found("judge_drift", "no baseline", "error", f"{DRIFT}.py::test_missing_baseline_is_an_error_of_the_drift_gate"),
     Found("judge_drift", "the baseline edited, or taken away", "error: by name",
           f"{DRIFT}.py::test_edited_or_missing_baseline_is_named"),
