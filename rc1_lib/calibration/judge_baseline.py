@@ -45,7 +45,7 @@ MIN_DIALOGUES = 30
 MIN_COVERAGE = 0.9
 """Smallest share of the set with a score: less than elsewhere, since only dialogues scored both times are compared."""
 _MAX_SHIFT = 0.08
-"""By how much the medians of a criterion may move in the mean, up or down: as if eight of a hundred
+"""By how much the medians of a dimension may move in the mean, up or down: as if eight of a hundred
 dialogues had gone from 0 to 1."""
 _MOVED = (
     "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
@@ -83,7 +83,7 @@ def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: st
     """Check that the model version has not changed, and that medians have not moved in the mean.
 
     Args:
-        moved: by how much the medians of each criterion moved, averaged over the dialogues scored both times.
+        moved: by how much the medians of each dimension moved, averaged over the dialogues scored both times.
         asked: the result of asking about the fixed set.
         recorded: when the baseline was recorded.
     """
@@ -249,7 +249,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
 def _moved(
     samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]
 ) -> dict[str, float]:
-    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by criterion and overall."""
+    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by dimension and overall."""
     if not samples:
         return {}
 
@@ -283,7 +283,7 @@ def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:
 
 
 def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-    """Return the samples' scores of scored dialogues, by dialogue, shape (samples, criteria)."""
+    """Return the samples' scores of scored dialogues, by dialogue, shape (samples, dimensions)."""
     scored = judged.rows.filter("scored")["dialogue"].unique()
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)

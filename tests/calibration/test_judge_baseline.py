@@ -85,7 +85,7 @@ def moved_away(run: Run) -> None:
 
 
 def moved(result: GateResult) -> set[str]:
-    """The criteria whose checks failed."""
+    """The dimensions whose checks failed."""
     return {check.name.partition(":")[0] for check in result.failures}
 
 
@@ -107,19 +107,19 @@ def test_unchanged_judge_passes_and_is_called_each_time(night: Callable[..., Run
         assert store.log().height == kept, "the run's store is unchanged"
 
 
-@pytest.mark.parametrize(("behaviour", "criterion"), [
+@pytest.mark.parametrize(("behaviour", "dimension"), [
     (replace(USUAL, shift=0.1), "overall"),
     pytest.param(replace(USUAL, shift=-0.1, model="rc1-test-double-2"), "overall", marks=pytest.mark.long),
     (replace(USUAL, shift=0.15, shifted="grounded"), "grounded"),
 ])  # fmt: skip
 def test_drifted_judge_fails_under_any_version_name(
-    behaviour: Behaviour, criterion: str, night: Callable[..., Run], server: JudgeServer
+    behaviour: Behaviour, dimension: str, night: Callable[..., Run], server: JudgeServer
 ) -> None:
     run = night()
     server.behaviour = behaviour
     result = drift_verdict(run)
     assert result.status is Status.FAILED
-    assert criterion in moved(result)
+    assert dimension in moved(result)
     if behaviour.shifted:
         assert moved(result) <= {"grounded", "overall"}
     version = check_of(result, "model versions")

@@ -80,7 +80,7 @@ def test_unchanged_judge_passes_every_paid_check(run: Run, server: JudgeServer) 
         ),
         (replace(USUAL, model="rc1-test-double-2"), "model versions is rc1-test-double-2"),
     ],
-    ids=["stricter", "milder in one criterion", "another version"],
+    ids=["stricter", "milder in one dimension", "another version"],
 )
 def test_changed_judge_stops_the_training(run: Run, server: JudgeServer, behaviour: Behaviour, check: str) -> None:
     server.behaviour = behaviour
