@@ -216,11 +216,11 @@ def _pairs(found: Calibration, gain: float) -> str:
 
 
 def _advice_on_weights(most: float, wanted: float) -> str:
-    """Return advice on whether to change the weights or the judge, by whether the dimensions contain the information."""
+    """Return advice on whether to change the weights or the judge: do the dimensions contain the information?"""
     fitted = f"fitted to these same rows without the pull towards the old weights it would be {most:.3g}"
     if most >= wanted:
         return f"{fitted}: the dimensions can predict it; lower calibration.l2, or judge more dialogues (calibration.n)"
     return (
-        f"{fitted}, so the dimensions cannot predict it: weights can only favour dimensions that predict success better "
+        f"{fitted}, so the dimensions cannot predict it: weights only favour dimensions that predict success better "
         f"than others, and here all predict it about equally well, or badly. The judge has to improve"
     )

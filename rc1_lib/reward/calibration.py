@@ -138,8 +138,8 @@ def calibrate_weights(
         progress: called with (fits done, fits in all).
 
     Raises:
-        RC1Error: for fewer usable rows than dimensions, fewer groups than folds, bounds that no weights can meet, numbers
-            outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
+        RC1Error: for fewer usable rows than dimensions, fewer groups than folds, bounds that no weights can meet,
+            numbers outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
     """
     before = _prior_vector(names, prior)
     rows = usable_rows(scores, target, groups, row_weights, names)
