@@ -87,7 +87,7 @@ class Trial:
 
     Attributes:
         stages: the outcomes, in order.
-        halo: mean rank correlation between the judge's criteria, on solved dialogues of the shadow set.
+        halo: mean rank correlation between the judge's dimensions, on solved dialogues of the shadow set.
         again: overlap of the best tenth by the old score with that of the same judge asked again.
     """
 

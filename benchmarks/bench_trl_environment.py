@@ -124,8 +124,7 @@ class Meter:
 def ours(job: Job, name: str) -> None:
     """Train with RC1's engine, in the steps of `rc1 train`."""
     # Imported here, as below, so that one side's imports do not count as the other's memory.
-    from rc1_lib.training.api import Setup
-    from rc1_lib.training.registry import make_engine
+    from rc1_lib.training.api import Setup, make_engine
     from rc1_lib.training.strategies import Groups
 
     config, meter = job.config, Meter()

@@ -1,7 +1,7 @@
 """A simulated judge: it recognises right dialogues with a given skill, and grades better dialogues higher.
 
 Quality comes from the dialogue: how much evidence its final message quotes, how few calls it made, how short it is. A
-random part per dialogue is added, and the judge's opinion of right and wrong is drawn too. All seven criteria share
+random part per dialogue is added, and the judge's opinion of right and wrong is drawn too. All seven dimensions share
 these, so that they correlate as a real judge's do. No call is made and nothing stored: the grades replace those of the
 run's own judge.
 """
@@ -79,7 +79,7 @@ class Simulated:
         restrained = np.where(needed, 1.0, 1.0 / (1 + questions))
 
         def grade(name: str, own: Floats, wrong: float) -> Floats:
-            """A quarter is the criterion's own, a quarter the dialogue's; `wrong` is subtracted if it looks wrong."""
+            """A quarter is the dimension's own, a quarter the dialogue's; `wrong` is subtracted if it looks wrong."""
             noise = self.noise * _normal(ids, f"{name}, {self.asked}")
             kept = np.clip(0.5 + 0.25 * own + 0.25 * quality - wrong * ~right + noise, 0.0, 1.0)
             return np.round(kept / self.step) * self.step if self.step else kept

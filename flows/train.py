@@ -31,7 +31,6 @@ from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds, has_checkpoints
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import read_report
-from tasks.control import control as control_task
 from tasks.endings import (
     CACHED,
     CONTROL_PASSED,
@@ -42,6 +41,7 @@ from tasks.endings import (
     REFUSED,
     outcome,
 )
+from tasks.evaluation import control as control_task
 from tasks.evaluation import evaluation
 from tasks.reports import verify, verify_again
 from tasks.train import Facts, Segment, keep_best, resume, segment, warm_start

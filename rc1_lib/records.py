@@ -22,7 +22,7 @@ Bucket = Literal["easy", "medium", "hard"]
 Way = Literal["gone", "ambiguous"]
 """How a piece is missing: nothing that can be reached tells it, or the description fits several things."""
 Rule = Literal["obtained", "reply_used"]
-"""Criteria computed by rule; like the judge's, they depend only on the dialogue."""
+"""Dimensions computed by rule; like the judge's, they depend only on the dialogue."""
 BUCKETS: tuple[Bucket, ...] = ("easy", "medium", "hard")
 
 

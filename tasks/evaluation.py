@@ -1,15 +1,19 @@
-"""The evaluation as a Prefect task: its verdict as a named state, its tables and pictures in the UI."""
+"""The evaluation and the control as Prefect tasks: a verdict as a named state, tables and pictures in the UI."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefect import State
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.logging import get_run_logger
 
 from rc1_lib.check_words import gate_sentence
+from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.control import GATE as CONTROL
+from rc1_lib.evaluation.control import run_control
 from rc1_lib.evaluation.gate import GATE
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.evaluation.report import evaluation_markdown
@@ -64,3 +68,22 @@ def _show_report(run: Run, found: GateReport) -> None:
         markdown="\n\n".join(parts) + "\n",
         description=f"{GATE}: {found.gate.status.value}",
     )
+
+
+@retried(name="control", task_run_name="control: {kind} reward")
+def control(run: Run, kind: ControlKind, seeds: Sequence[int]) -> State[Any]:
+    """Train a few steps on an uninformative reward, and check that the evaluation finds no gain.
+
+    Returns:
+        A state with the verdict as its name and the `GateReport` as its data.
+    """
+    try:
+        found = run_control(prepared_for(run, force=True), kind, seeds, get_run_logger().info)
+    except RC1Error as error:
+        found = GateReport(GateResult(CONTROL, error=str(error)), "", {})
+    create_table_artifact(
+        key=f"rc1-control-{kind}",
+        table=table([found.gate]),
+        description=f"Control, {kind} reward (profile {run.config.profile}): {gate_sentence(found.gate, advice=False)}",
+    )
+    return state_with_report(found)

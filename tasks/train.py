@@ -25,8 +25,7 @@ from rc1_lib.training.checkpoint.ledger import check_in_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of
 from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
-from rc1_lib.training.export.checkpoint_export import ExportMismatchError
-from rc1_lib.training.export.final_model import FOLDER, write_final_model
+from rc1_lib.training.export.checkpoint_export import FOLDER, ExportMismatchError, write_final_model
 from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, paths_of

@@ -164,9 +164,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
     Tests that use it are in one group (`tests/groups.py`), so that only one worker starts a server.
     """
-    from tests.prefect_server import server_of_tests
+    from tests.prefect_server import give_tables, server_of_tests
 
-    with server_of_tests(tmp_path_factory.mktemp("prefect_storage")):
+    with server_of_tests(give_tables(tmp_path_factory.mktemp("prefect_storage"), tmp_path_factory)):
         yield
 
 

@@ -27,7 +27,7 @@ from models.build_embedded.skill import skill_by_stage
 from models.build_embedded.tokenizer import train_tokenizer
 from models.build_embedded.tokens import Packed, pack
 from rc1_lib.training.chat_format import ChatFormat, turn_text
-from rc1_lib.training.recorded_base import RECORD
+from rc1_lib.training.models import RECORD
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from rc1_lib.answer_rules.golds import ALL, Form, Gold, Kind, decimal, number, same
-from rc1_lib.answer_rules.written_numbers import MOST_ENGLISH, english
+from rc1_lib.answer_rules.spellings import MOST_ENGLISH, english
 
 NUMBERS, VERDICTS, TEXTS = (Form.NUMBER,), (Form.VERDICT,), (Form.TEXT,)
 NUMBERS_TEXTS = NUMBERS + TEXTS

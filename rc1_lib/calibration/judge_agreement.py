@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks
 from rc1_lib.calibration.shadow_checks import MIN_OUTCOMES
@@ -25,7 +25,6 @@ from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Check, GateResult, Message
 from rc1_lib.reward.intervals import Interval, bootstrap, interval_in_words
 from rc1_lib.reward.rank_agreement import without_rounding_noise
-from rc1_lib.reward.verdict_agreement import kappa, share
 from rc1_lib.reward.weighted_judge import rated
 from rc1_lib.run import Run
 
@@ -179,3 +178,29 @@ def judge_agreement_gate(found: Agreement, min_labels: int, judge_checks: Sequen
     shown = [info(f"{name}, interval", interval_in_words(one)) for name, one in found.figures.items()]
     state = "calibrated against people" if checks[0].passed else "uncalibrated"
     return GateResult(GATE, (*checks, info("the judge is", state), *shown))
+
+
+def kappa(first: ArrayLike, second: ArrayLike, weights: ArrayLike) -> float:
+    """Compute Cohen's kappa of two columns of verdicts: (observed - expected) / (1 - expected) agreement.
+
+    Source: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960).
+
+    Args:
+        first: shape (n,), booleans.
+        second: shape (n,), booleans.
+        weights: shape (n,), frequency weights.
+
+    Returns:
+        At most 1; 0 if one column is constant; NaN if both are constant and equal, or without rows.
+    """
+    a, b = np.asarray(first, np.bool_), np.asarray(second, np.bool_)
+    p, q = share(a, weights), share(b, weights)
+    by_chance = p * q + (1 - p) * (1 - q)
+    return (share(a == b, weights) - by_chance) / (1 - by_chance) if 1 - by_chance > 1e-12 else math.nan
+
+
+def share(chosen: ArrayLike, weights: ArrayLike) -> float:
+    """Compute the weighted share of a boolean column that is true; NaN without rows."""
+    values, w = np.asarray(chosen, np.float64), np.asarray(weights, np.float64)
+    total = w.sum()
+    return float((w * values).sum() / total) if total else math.nan

@@ -2,14 +2,16 @@
 
 The set is written once. It belongs to one judge (provider, requested model, fingerprint of the instructions) and
 depends on nothing else: neither code changes nor a new shadow set put it out of date. A new judge, or the same one
-after drift, gets a new baseline only after somebody has moved the old one away: a new recording is the cheapest way to
-pass.
+after drift, gets a new baseline only after somebody has moved the old one away, and only of grades on which the weights
+rest: a recording of newer ones would be the cheapest way to pass.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -17,20 +19,98 @@ import orjson
 import polars as pl
 from numpy.typing import NDArray
 
-from rc1_lib.calibration.drift_checks import MIN_COVERAGE, MIN_DIALOGUES, AskedAgain, judge_drift_gate
 from rc1_lib.calibration.judged_rows import real_checks
+from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.judge import check_judge, fresh_scores, open_judge, open_store
+from rc1_lib.judge.calls import AttemptOutcome
+from rc1_lib.judge.judge import Judge, check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL
 from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec
+from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
 from rc1_lib.provenance.derived import NOT_OURS, Artifact
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, recorded_write
+from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, read_manifest, recorded_write
+
+# Drift: the same judge version grades the same dialogues as before, within a fixed bound.
+
+GATE = "judge_drift"
+MIN_DIALOGUES = 30
+"""Fewest dialogues to compare, and to record: half of the published set."""
+MIN_COVERAGE = 0.9
+"""Smallest share of the set with a score: less than elsewhere, since only dialogues scored both times are compared."""
+_MAX_SHIFT = 0.08
+"""By how much the medians of a dimension may move in the mean, up or down: as if eight of a hundred
+dialogues had gone from 0 to 1."""
+_MOVED = (
+    "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
+    "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you start a new "
+    "baseline (docs/judge.md says how)"
+)
+_RENAMED = (
+    "a version answers that was not used for calibration, even if its grades are the same: name the old one in "
+    "judge.model if the provider still has it; else calibrate again, then start a new baseline (docs/judge.md says how)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """The result of asking about the fixed set tonight.
+
+    Attributes:
+        dialogues: number of dialogues in the set.
+        scored: number of them that were scored tonight with every sample.
+        why_unscored: the most frequent reasons for missing scores, in words.
+        samples: scores wanted for each.
+        versions: the model versions that answered for the baseline, and those that answered tonight.
+        lines: the usage log's lines of tonight's calls, columns of `LOG_SCHEMA`.
+    """
+
+    dialogues: int
+    scored: int
+    why_unscored: str
+    samples: int
+    versions: tuple[str, str]
+    lines: pl.DataFrame
+
+
+def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: str) -> GateResult:
+    """Check that the model version has not changed, and that medians have not moved in the mean.
+
+    Args:
+        moved: by how much the medians of each dimension moved, averaged over the dialogues scored both times.
+        asked: the result of asking about the fixed set.
+        recorded: when the baseline was recorded.
+    """
+    live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
+    replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height
+    share = asked.scored / asked.dialogues if asked.dialogues else 0.0
+    checks = [
+        at_least(
+            "scored again, share", share, MIN_COVERAGE,
+            f"dialogues without a score tonight, by reason: {asked.why_unscored or 'the judge was not asked'}; they "
+            f"cannot be compared",
+        ),
+        at_least(
+            "dialogues compared", asked.scored, MIN_DIALOGUES,
+            "too few to distinguish drift from noise: find out why the others have no score, or record a larger set",
+        ),
+        equal("replays from the cache", replayed, 0, "a stored score says nothing about tonight's judge: ask it again"),
+        at_least(
+            "samples that somebody really gave", live, asked.scored * asked.samples,
+            "some scores are not tonight's answers: find out where they came from",
+        ),
+        equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
+        *(within(f"{name}: medians moved by", by, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.items()),
+        info("baseline recorded", recorded),
+    ]  # fmt: skip
+    return GateResult(GATE, tuple(checks))
+
 
 _KIND = "judge_baseline"
 Body = dict[str, Any]
@@ -87,16 +167,18 @@ def record_baseline(run: Run) -> Body:
         The baseline, recorded now or earlier.
 
     Raises:
-        RC1Error: as `check_baseline`; or when too few dialogues are scored.
+        RC1Error: as `check_baseline`; when too few dialogues are scored; or when scores are newer than the weights.
     """
     if check_baseline(run) is FileState.FRESH:
         return _read(run)
     rows = _chosen(rows_of(run, SHADOW), run.config.judge.baseline.n)
     check_judge(run)
     with open_store(run) as store:
-        judged = open_judge(run, store).score(rows["messages"].to_list())
-    judged.require(MIN_COVERAGE)
-    samples = _samples(judged, tuple(read_spec(run).dimensions))
+        judge = open_judge(run, store)
+        judged = judge.score(rows["messages"].to_list())
+        judged.require(MIN_COVERAGE)
+        samples = _samples(judged, tuple(read_spec(run).dimensions))
+        _check_calibrated_on(run, judge, list(samples), judged.models)
     if len(samples) < MIN_DIALOGUES:
         raise RC1Error(
             f"cannot record a baseline: {len(samples)} dialogues of the shadow set have scores, expected at least "
@@ -116,6 +198,23 @@ def record_baseline(run: Run) -> Body:
     with recorded_write(run.workspace, BASELINE_PATH, {"kind": _KIND, "judge": body["judge"]}) as stream:
         stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     return body
+
+
+def _check_calibrated_on(run: Run, judge: Judge, dialogues: Sequence[str], models: Sequence[str]) -> None:
+    """Reject replies that came after the weights in force were written: these would not show that the judge moved."""
+    if run.config.judge.provider not in LIVE or WEIGHTS.state(run) is not FileState.FRESH:
+        return  # without weights of this judge the calibration comes first
+    written = str((read_manifest(run.workspace, run.config.weights) or {})["written"])
+    ended = datetime.fromisoformat(written).timestamp() + 1  # it is cut to the second
+    keys = [judge.key(name, sample) for name in dialogues for sample in range(judge.config.samples)]
+    found = [reply for model in models for reply in judge.store.find(keys, model).values()]
+    before = len({reply.ask_key for reply in found if reply.stored < ended})
+    if before < MIN_COVERAGE * len(keys):
+        raise RC1Error(
+            f"cannot record a baseline: {len(keys) - before} of {len(keys)} replies came after "
+            f"{run.workspace.path(run.config.weights)} was written ({written}), so the weights rest on other grades; "
+            f"run rc1 calibrate --rebuild, then this again"
+        )
 
 
 def drift_verdict(run: Run, where: str | None = None) -> GateResult:
@@ -150,7 +249,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
 def _moved(
     samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]
 ) -> dict[str, float]:
-    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by criterion and overall."""
+    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by dimension and overall."""
     if not samples:
         return {}
 
@@ -184,7 +283,7 @@ def _chosen(rows: pl.DataFrame, n: int) -> pl.DataFrame:
 
 
 def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[np.float64]]:
-    """Return the samples' scores of scored dialogues, by dialogue, shape (samples, criteria)."""
+    """Return the samples' scores of scored dialogues, by dialogue, shape (samples, dimensions)."""
     scored = judged.rows.filter("scored")["dialogue"].unique()
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)

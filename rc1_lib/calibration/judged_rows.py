@@ -1,4 +1,4 @@
-"""Rows with all parts of a reward: the judge's medians, criteria by rule, counts, bucket, weight."""
+"""Rows with all parts of a reward: the judge's medians, dimensions by rule, counts, bucket, weight."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNSTABLE_WEIGHT = 0.5
 
 
 def dimensions(run: Run) -> tuple[str, ...]:
-    """Return the criteria that the calibrated reward can weigh: the judge's, then the rules.
+    """Return the dimensions that the calibrated reward can weigh: the judge's, then the rules.
 
     Raises:
         ConfigError: when the baseline reward weighs something that the judge does not grade.
@@ -69,7 +69,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
 
     Returns:
         The scores, with other rows: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts
-        `turns, tool_hops, clarifications, answer_length`, every criterion (null if it has no score), `scored, reason,
+        `turns, tool_hops, clarifications, answer_length`, every dimension (null if it has no score), `scored, reason,
         unstable, replayed, models`, and the row's `weight`.
 
     Raises:

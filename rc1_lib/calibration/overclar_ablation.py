@@ -124,7 +124,7 @@ def ablation_gate(ablation: Ablation, coverage: float | None, thresholds: Ablati
         ),
         "success_drop_pp": at_most(
             "success drop, pp", overall.success_drop_pp, thresholds.max_success_drop_pp,
-            "the penalty outweighs correctness: lower overclar.alpha, or calibrate again so that the criteria that "
+            "the penalty outweighs correctness: lower overclar.alpha, or calibrate again so that the dimensions that "
             "predict success weigh more (rc1 weight-calib)",
             interval["success_drop_pp"],
         ),
@@ -159,13 +159,13 @@ def _rate_advice(ablation: Ablation) -> str:
     if not ablation.overall.without.overclar_rate * counts.nothing_missing > counts.unavoidable + 1e-6:
         return (
             "the penalty has nothing to lower: even without it, no dialogue that asks needlessly is chosen over one "
-            "that does not. Other criteria already do its work; check the weights of 'reply_used' and 'restrained', or "
-            "sample more dialogues (ablation.takes)"
+            "that does not. Other dimensions already do its work; check the weights of 'reply_used' and 'restrained', "
+            "or sample more dialogues (ablation.takes)"
         )
     return (
         f"the penalty changes whether the chosen dialogue asks on {counts.changed} of the {counts.differing} prompts "
-        "where it could: raise overclar.alpha, or lower the weights of criteria that reward needless questions (check "
-        "'reply_used' and 'restrained')"
+        "where it could: raise overclar.alpha, or lower the weights of dimensions that reward needless questions "
+        "(check 'reply_used' and 'restrained')"
     )
 
 

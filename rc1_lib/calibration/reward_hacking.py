@@ -148,7 +148,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in paid.items()},
         "judged_alone": {name: found.to_dict() for name, found in alone.items()},
         "by_need": _by_need(frame),
-        "paid_by": _criterion_means(frame, honest, chosen),
+        "paid_by": _dimension_means(frame, honest, chosen),
         "best_of_n": curve,
         "dialogues": {"path": DIALOGUES, "count": through.height},
         "scoring": scoring(run, scored[1]) if scored else None,
@@ -269,10 +269,10 @@ def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
     return found
 
 
-def _criterion_means(
+def _dimension_means(
     frame: pl.DataFrame, honest: pl.DataFrame, weights: Mapping[str, float]
 ) -> dict[str, dict[str, float | None]]:
-    """Compute what each weighed criterion pays on average: policies on unsolved prompts, the expert on solved ones."""
+    """Compute what each weighed dimension pays on average: policies on unsolved prompts, the expert on solved ones."""
     terms = [pl.col(f"{NEW}{name}").mean().alias(name) for name, weight in weights.items() if weight]
     if not terms:
         return {}

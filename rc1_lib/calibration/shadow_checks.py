@@ -27,9 +27,9 @@ _MAX_LENGTH_CORR = 0.7
 """Largest rank correlation of a reward with the answers' length among dialogues of the same outcome. At 0.7 length
 explains half of the variance of the ranks."""
 _REPEATS_AT = 0.95
-"""Correlation with another weighted criterion at which a criterion counts as its repetition."""
+"""Correlation with another weighted dimension at which a dimension counts as its repetition."""
 _MAX_REPEATS = 0.5
-"""Largest share of the weighted criteria that vary, that may repeat another one; a judge that grades all seven by one
+"""Largest share of the weighted dimensions that vary, that may repeat another one; a judge that grades all seven by one
 impression has 0.86."""
 _JUDGE = "the report says why dialogues have no score: fix the judge and score them again"
 _CALIBRATE = "calibrate the weights on more or better judged dialogues: rc1 weight-calib"
@@ -180,7 +180,7 @@ def pairs_for(gain: float, old: float) -> str:
 
 
 def _gain_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
-    """Return why the reward predicts success no better than the old score: its penalty, or its criteria."""
+    """Return why the reward predicts success no better than the old score: its penalty, or its dimensions."""
     free, old = compared.without_price, compared.figures["auc_old"].value
     enough = old >= ENOUGH_AUC and free["auc_new"] >= ENOUGH_AUC
     wanted = -MAX_LOSS_PCT if enough else thresholds.min_improve_pct
@@ -208,37 +208,37 @@ def _length_check(score: str, figure: str, compared: Comparison) -> Check:
 
 
 def none_stuck(constant: Mapping[str, float]) -> Check:
-    """Check that no weighted criterion gives every dialogue the same grade strictly between 0 and 1.
+    """Check that no weighted dimension gives every dialogue the same grade strictly between 0 and 1.
 
     All dialogues may deserve the full grade, or zero, but a judge that reads them does not find all equally half-good.
 
     Args:
-        constant: weighted criterion that gives all dialogues the same score -> that score.
+        constant: weighted dimension that gives all dialogues the same score -> that score.
     """
     return equal(
-        "weighed criteria stuck on one grade",
+        "weighed dimensions stuck on one grade",
         _in_words({name: score for name, score in constant.items() if 0 < score < 1}), _in_words({}),
         "their weight has no effect on the order: read the judge's replies about them, fix the judge, score again",
     )  # fmt: skip
 
 
 def none_repeated(repeats: Mapping[str, float]) -> Check:
-    """Check that the weighted criteria measure different things, not one overall impression.
+    """Check that the weighted dimensions measure different things, not one overall impression.
 
     Args:
-        repeats: criterion that varies -> its highest correlation with an earlier one.
+        repeats: dimension that varies -> its highest correlation with an earlier one.
     """
     again = sum(value >= _REPEATS_AT for value in repeats.values())
     return at_most(
-        "weighed criteria that repeat another one, share", again / (len(repeats) + 1), _MAX_REPEATS,
-        "several criteria repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
-        "its instructions so that each criterion is graded separately",
+        "weighed dimensions that repeat another one, share", again / (len(repeats) + 1), _MAX_REPEATS,
+        "several dimensions repeat one impression, so their weights mean nothing: read the judge's replies, and fix "
+        "its instructions so that each dimension is graded separately",
     )  # fmt: skip
 
 
 def constant_shown(constant: Mapping[str, float]) -> Check:
-    """Report the weighted criteria that give every dialogue the same score."""
-    return info("weighed criteria that say the same of every dialogue", _in_words(constant))
+    """Report the weighted dimensions that give every dialogue the same score."""
+    return info("weighed dimensions that say the same of every dialogue", _in_words(constant))
 
 
 def _in_words(constant: Mapping[str, float]) -> str:

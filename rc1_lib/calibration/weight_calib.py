@@ -1,4 +1,4 @@
-"""Fits weights of the criteria to the outcomes of judged rows of the balanced pool; the shadow set is never used."""
+"""Fits weights of the dimensions to the outcomes of judged rows of the balanced pool; the shadow set is never used."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def calibration_rows(run: Run) -> pl.DataFrame:
 
 
 def _fit(run: Run, frame: pl.DataFrame) -> Calibration:
-    """Fit weights of the criteria to success; rows about one source question stay together."""
+    """Fit weights of the dimensions to success; rows about one source question stay together."""
     config, names = run.config, dimensions(run)
     return calibrate_weights(
         frame.select(names).cast(pl.Float64).fill_null(float("nan")).to_numpy(),
@@ -190,7 +190,7 @@ def calibration_gate(
             found.intervals["mae_drop_pct_vs_old"].of(found.rows, "dialogues"),
         ),
         at_least("smallest weight", min(found.weights.values()), 0.0, "report a bug: the solution breaks its bounds"),
-        at_most("largest weight", max(found.weights.values()), weights.max_weight, "no single criterion may dominate"),
+        at_most("largest weight", max(found.weights.values()), weights.max_weight, "no single dimension may dominate"),
         equal("sum is 1", abs(total - 1.0) <= SUM_TOLERANCE, True, "report a bug: the weights do not sum to 1"),
         at_most(
             "optimality residual",
@@ -216,11 +216,11 @@ def _pairs(found: Calibration, gain: float) -> str:
 
 
 def _advice_on_weights(most: float, wanted: float) -> str:
-    """Return advice on whether to change the weights or the judge, by whether the criteria contain the information."""
+    """Return advice on whether to change the weights or the judge: do the dimensions contain the information?"""
     fitted = f"fitted to these same rows without the pull towards the old weights it would be {most:.3g}"
     if most >= wanted:
-        return f"{fitted}: the criteria can predict it; lower calibration.l2, or judge more dialogues (calibration.n)"
+        return f"{fitted}: the dimensions can predict it; lower calibration.l2, or judge more dialogues (calibration.n)"
     return (
-        f"{fitted}, so the criteria cannot predict it: weights can only favour criteria that predict success better "
+        f"{fitted}, so the dimensions cannot predict it: weights only favour dimensions that predict success better "
         f"than others, and here all predict it about equally well, or badly. The judge has to improve"
     )

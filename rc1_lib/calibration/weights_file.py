@@ -118,11 +118,11 @@ def read_content(run: Run) -> Any:
 
 
 def read_weights(run: Run, names: tuple[str, ...]) -> dict[str, float]:
-    """Return the weights in force, by criterion.
+    """Return the weights in force, by dimension.
 
     Raises:
         NoWeightsError: when the file is missing.
-        RC1Error: when RC1 did not write it, or it does not map criteria to numbers.
+        RC1Error: when RC1 did not write it, or it does not map dimensions to numbers.
     """
     content = read_content(run)
     weights = content.get("weights") if isinstance(content, Mapping) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -73,7 +73,11 @@ def rc1(
 
 
 _NO_CONFIG = ("config", "profile", "overrides")
-_TRAINS = ("plan", "train", "evaluate")
+_NEEDS_TRAINING = {"trains": True}
+_HOW: dict[str, dict[str, Any]] = {
+    "plan": _NEEDS_TRAINING, "train": {**_NEEDS_TRAINING, "also": "logs/train.log"}, "evaluate": _NEEDS_TRAINING,
+}  # fmt: skip
+"""Command -> keyword arguments of `run_command`, where they are not the usual ones."""
 for _panel, _commands in {
     "The run": (
         ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=3000"),
@@ -111,8 +115,7 @@ for _panel, _commands in {
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }.items():  # fmt: skip
     for _name, _function, _example in _commands:
-        also = "logs/train.log" if _name == "train" else ""
-        command(app, _name, _function, _example, panel=_panel, trains=_name in _TRAINS, also=also)
+        command(app, _name, _function, _example, panel=_panel, **_HOW.get(_name, {}))
 command(
     app, "init", setup.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
     anywhere=True,

@@ -166,7 +166,7 @@ def _table(summary: Mapping[str, Any]) -> Table:
         bounds = "-" if one["sd"] is None else f"{one['sd_low']:.4f} to {one['sd_high']:.4f}"
         rows.append((name, _figure(one["mean_of_medians"]), _figure(one["sd"]), bounds))
     numbers = ("mean of medians", "sd between samples", f"its {100 * summary['confidence']:g} % interval")
-    return table(title, ("criterion", *numbers), [*rows[:-1], None, *rows[-1:]], numbers)
+    return table(title, ("dimension", *numbers), [*rows[:-1], None, *rows[-1:]], numbers)
 
 
 def _figure(value: float | None) -> str:

@@ -29,7 +29,7 @@ _NONE = figure(None)
 def calibration_table(report: Report) -> list[Table]:
     """Return three tables: weights with intervals, the folds on their held-out dialogues, and the gains."""
     found, old = report["calibration"], report["old_weights"]
-    heads = ("criterion", "old", "calibrated", "interval")
+    heads = ("dimension", "old", "calibrated", "interval")
     rows = [
         (name, _number(name, old.get(name, 0.0)), _number(name, found["weights"][name]),
          _span(name, found["intervals"].get(f"weight.{name}", {})))

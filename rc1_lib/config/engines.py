@@ -1,7 +1,7 @@
 """The engines and strategies that a configuration can name: their classes, and what they learn from.
 
 A new engine is a module and one line in `ENGINES`. The table imports none of them, so that a configuration can be
-checked without loading torch; `rc1_lib.training.registry` does.
+checked without loading torch; `rc1_lib.training.api` does.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class Reward(Section):
     """The baseline reward."""
 
     old_weights: dict[str, Share]
-    """The baseline reward's fixed weights over the judge's seven criteria: the prior of the calibration."""
+    """The baseline reward's fixed weights over the judge's seven dimensions: the prior of the calibration."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -105,7 +105,7 @@ class WeightsGate(Section):
     """Bound on the reward weights."""
 
     max_weight: Share
-    """Maximum weight of a criterion."""
+    """Maximum weight of a dimension."""
 
 
 class TrainingGate(Section):
@@ -161,7 +161,7 @@ class StabilityGate(Section):
     """Threshold of the stability gate, over the latest dialogues that the judge was asked about."""
 
     max_variance: Annotated[float, Field(gt=0)]
-    """Variance between the K scores of a criterion above which a dialogue is unstable; also the maximum of the variance
+    """Variance between the K scores of a dimension above which a dialogue is unstable; also the maximum of the variance
     pooled over dialogues."""
 
 

@@ -72,7 +72,7 @@ def look_at_memory(run: Run) -> Finding:
     from rc1_lib.training.api import Setup
     from rc1_lib.training.device import get_device
     from rc1_lib.training.memory import free_bytes
-    from rc1_lib.training.ranks.processes import processes_of
+    from rc1_lib.training.ranks.shards import processes_of
     from rc1_lib.training.usable import check_memory, check_warm_start
     from rc1_lib.training.warm_start import warm_start_due
 

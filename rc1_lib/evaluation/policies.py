@@ -33,12 +33,12 @@ from rc1_lib.gate_report import GateReport
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Message
 from rc1_lib.run import Run
+from rc1_lib.training.api import make_engine
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, resolve, settle, steps
 from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared, check_read
-from rc1_lib.training.registry import make_engine
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.run_paths import paths_of
 

@@ -19,12 +19,12 @@ from rc1_lib.judge.prompt import dialogue_sha256
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.api import make_engine
 from rc1_lib.training.device import get_device
-from rc1_lib.training.dry_run import dry_run
 from rc1_lib.training.episode_judge import REPLIES
 from rc1_lib.training.ppo_run import Prepared
-from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rows import SHADOW_ROWS
+from rc1_lib.training.step_profile import dry_run
 
 STAGE = "pilot"
 _TIMED = 2

@@ -25,8 +25,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.rows.frame import texts_of
 from rc1_lib.runtime.batches import in_parts
 from rc1_lib.text.ngrams import in_chunks, ngrams
-from rc1_lib.text.normalization import undisguised
-from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.normalization import CodedTexts, undisguised
 
 SIMILARITY = 0.8
 """Jaccard similarity from which two rows are near duplicates: about one word in 27 may differ."""

@@ -134,7 +134,7 @@ def _models(scored: pl.DataFrame) -> Check:
 
 
 def _variance(noises: list[Noise], max_variance: float) -> Check:
-    """Check the pooled variance of the noisiest criterion; NaN, which cannot be ranked, counts as noisiest."""
+    """Check the pooled variance of the noisiest dimension; NaN, which cannot be ranked, counts as noisiest."""
     by_dimension = [noise for noise in noises if noise.dimension != OVERALL]
     worst = max(
         by_dimension, key=lambda noise: math.inf if math.isnan(noise.variance) else noise.variance, default=None

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Weighed = tuple[float, float, float, float | None, float | None]
-"""Old, equal and calibrated weight of a criterion, and the calibrated one's interval, None or NaN if it has none."""
+"""Old, equal and calibrated weight of a dimension, and the calibrated one's interval, None or NaN if it has none."""
 
 
 def weights(path: Path, dimensions: Mapping[str, Weighed], *, cap: float, caption: str = "") -> None:
-    """Draw one line per criterion, in the given order, and the largest allowed weight, `cap`."""
+    """Draw one line per dimension, in the given order, and the largest allowed weight, `cap`."""
     if not dimensions:
-        raise RC1Error("there are no weights to draw: expected one for each criterion")
+        raise RC1Error("there are no weights to draw: expected one for each dimension")
     old, equal, calibrated, low, high = table = _columns(dimensions.values())
     figure = canvas(
-        "Weights of the criteria",
+        "Weights of the dimensions",
         sentence("Dots: calibrated weights with bootstrap intervals", caption),
         height=2.1 + 0.42 * len(dimensions),
         legend_row=True,

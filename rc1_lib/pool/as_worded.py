@@ -9,11 +9,10 @@ from itertools import chain
 import orjson
 
 from rc1_lib.pool.as_asked import slot_of
-from rc1_lib.pool.dialogue import kind_of
+from rc1_lib.pool.dialogue import UNSURE, kind_of
 from rc1_lib.pool.prompting import replace_word, user_message
 from rc1_lib.pool.quotation import first_sentence, leading
 from rc1_lib.pool.templates import Pack, Template
-from rc1_lib.pool.user_replies import UNSURE
 from rc1_lib.records import Message, Passage, Row
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.rows.inconsistency import Inconsistency, Kind

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from rc1_lib.config.data import Pool
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.thresholds import LeakageGate
-from rc1_lib.pool.choose import choose
 from rc1_lib.pool.distractors import lend_pages
 from rc1_lib.pool.leaks import search_rows
 from rc1_lib.pool.plan import PlannedRow, held_text, plan_pool, plan_shadow, split_shadow
 from rc1_lib.pool.teacher import fits
 from rc1_lib.pool.templates import Pack
-from rc1_lib.pool.temporary_lines import Place, TemporaryLines
-from rc1_lib.pool.variants import Variant, pose_variants
+from rc1_lib.pool.variants import Variant, choose, pose_variants
 from rc1_lib.records import Question, Task
 from rc1_lib.rows.frame import ROW_COLUMNS
 from rc1_lib.rows.playable import is_playable
@@ -218,3 +218,37 @@ def chosen_variants(
             measured(pl.concat(metrics)[[start + pick for start, pick in zip(starts, picks, strict=True)]])
         for of_row, lines, pick in zip(variants, places, picks, strict=True):
             yield of_row[pick], stored.take(lines[pick])
+
+
+# Keep lines on disk until it is known which of them are needed.
+
+
+class Place(NamedTuple):
+    """Position of a stored line, in bytes."""
+
+    start: int
+    size: int
+
+
+class TemporaryLines:
+    """An anonymous file, removed at the end of the block or of the process."""
+
+    def __enter__(self) -> TemporaryLines:
+        self._file = tempfile.TemporaryFile()
+        self._end = 0
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+    def put(self, line: bytes) -> Place:
+        """Append a line. Store all lines before you read the first."""
+        self._file.write(line)
+        place = Place(self._end, len(line))
+        self._end += len(line)
+        return place
+
+    def take(self, place: Place) -> bytes:
+        """Read the line at `place`."""
+        self._file.seek(place.start)
+        return self._file.read(place.size)

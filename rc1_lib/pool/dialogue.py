@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Sequence
 
@@ -12,8 +13,7 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import How, Posed, pose
 from rc1_lib.pool.teacher import CUE_RATE, Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
-from rc1_lib.pool.user_replies import replies_of
-from rc1_lib.records import Bucket, Message, Question, Row, RowSlot, Slot, Step, ToolCall
+from rc1_lib.records import Bucket, Language, Message, Question, Row, RowSlot, Slot, Step, ToolCall, UserReplies
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.task_specs import CLARIFICATION, is_right, task_spec
 
@@ -198,3 +198,27 @@ def closing_reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> 
     if sums:
         return ("，" if lang == "zh" else ", ").join(sums)
     return support[-1].rstrip(".。 ") if support else ""
+
+
+# What a row's user replies if asked, recorded in the row so that the environment needs nothing else.
+
+UNSURE: dict[Language, str] = {"en": "I do not know that.", "zh": "这个我不知道。"}
+"""The reply when something is missing but the question asks for something else."""
+
+
+def replies_of(row_id: str, template: Template, lang: Language, missing: Slot | None, heard: str | None) -> UserReplies:
+    """Return both replies of a row's user, worded with the row's template.
+
+    Args:
+        row_id: picks the phrase if the dialogue contains none. It is hashed rather than drawn, so that whether the
+            expert asks does not shift other random choices of the row.
+        missing: the information that only the user has; None if nothing is missing.
+        heard: what the user replies in the row's own dialogue, repeated whenever asked; None if nobody asks there.
+    """
+    if missing is None:
+        return {"gives": None, "otherwise": heard or _pick(template.nothing_missing, row_id)}
+    return {"gives": heard or _pick(template.reply, row_id).format(value=missing.value), "otherwise": UNSURE[lang]}
+
+
+def _pick(phrases: Sequence[str], row_id: str) -> str:
+    return phrases[int.from_bytes(hashlib.sha256(row_id.encode()).digest()[:4], "big") % len(phrases)]

@@ -19,7 +19,7 @@ import polars as pl
 
 from rc1_lib.errors import RowError
 from rc1_lib.runtime.batches import in_parts, slices
-from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.normalization import CodedTexts
 from rc1_lib.text.tokens import tokens
 
 Codes = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import SourceError
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import Question, Task
-from rc1_lib.sources.shadow_counts import shadow_counts
+from rc1_lib.sources import shadow_counts
 from rc1_lib.task_specs import task_spec
 from rc1_lib.text.tokens import tokenize
 

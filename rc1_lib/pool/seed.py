@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -78,52 +78,55 @@ def drawn(run: Run) -> tuple[list[Row], list[Row]]:
 
 def _build(run: Run, parts: Sequence[Part], progress: Progress | None) -> dict[str, Any]:
     pack = load_pack(run.workspace.find(run.config.pool.templates_dir))
-    plans, skipped = _planned(run, parts, pack)
-    # Hashed before anything is written: if an input changes meanwhile, these files were not made from the new one.
+    # Hashed before anything is read: if an input changes meanwhile, these files were not made from the new one.
     inputs = {part: artifact.inputs(run) for part, artifact in PARTS.items()}
+    plans, skipped, lines = _planned(run, parts, pack, progress)
     written: dict[str, Any] = {}
     if "shadow" in parts:
-        written["shadow"] = _write(run, "shadow", plans.shadow, pack, BuildReport(), inputs["shadow"], {}, None)
+        report = BuildReport()
+        shadow = write_rows(plans.shadow, run.config, pack, report)
+        written["shadow"] = _write(run, "shadow", shadow, report, inputs["shadow"], {})
         _write_sample_manifest(run, plans.shadow, written["shadow"])
     if "takes" in parts:
         written["takes"] = _write_takes(run, plans.shadow, pack, inputs["takes"])
     if "pool" in parts:
-        written["pool"] = _write(run, "pool", plans.pool, pack, plans.report, inputs["pool"], skipped, progress)
+        written["pool"] = _write(run, "pool", lines, plans.report, inputs["pool"], skipped)
     return written
 
 
-def _planned(run: Run, parts: Sequence[Part], pack: Pack) -> tuple[Plans, dict[str, dict[str, int]]]:
-    """Return the plans, and how many records of the source were skipped for which reason."""
+def _planned(
+    run: Run, parts: Sequence[Part], pack: Pack, progress: Progress | None = None
+) -> tuple[Plans, dict[str, dict[str, int]], Iterable[bytes]]:
+    """Return the plans, how many records of the source were skipped for which reason, and the pool's lines."""
     config, pool = run.config, "pool" in parts
     held_elsewhere = held_out_elsewhere(config, run.workspace)
     questions, skipped = load_questions(config, run.workspace)
     leaking: set[str] = set()
     while True:
         plans = plan(config, questions, pool=pool, held_elsewhere=held_elsewhere, leaking=leaking)
+        lines = write_rows(plans.pool, config, pack, plans.report, progress)
         if all(row.question.source == "embedded" for row in plans.pool):  # its questions share no invented name
-            return plans, skipped
-        rows, shadow = (write_rows(part, config, pack, BuildReport()) for part in (plans.pool, plans.shadow))
+            return plans, skipped, lines
+        rows, shadow = list(lines), write_rows(plans.shadow, config, pack, BuildReport())
         found = leaking_questions(rows, shadow, plans.pool, config.gates.leakage, pack)
         if not found:
-            return plans, skipped
+            return plans, skipped, rows
         leaking |= found
 
 
 def _write(
     run: Run,
     part: Part,
-    planned: Sequence[PlannedRow],
-    pack: Pack,
+    lines: Iterable[bytes],
     report: BuildReport,
     inputs: dict[str, str],
     skipped: dict[str, dict[str, int]],
-    progress: Progress | None,
 ) -> dict[str, Any]:
     relative = PARTS[part].where(run)
     manifest: dict[str, Any] = {"kind": part, "inputs": inputs, "skipped_records": skipped}
     digest = hashlib.sha256()
     with recorded_write(run.workspace, relative, manifest) as stream:
-        stream.writelines(seen(write_rows(planned, run.config, pack, report, progress), digest.update))
+        stream.writelines(seen(lines, digest.update))
         manifest["report"] = report.to_dict()
         manifest["rows"] = sum(report.rows.values())
     if report.measured is not None:

@@ -24,7 +24,7 @@ from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_report import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import BUCKETS, PASSING, GateResult, Status
-from rc1_lib.release.completeness import completeness
+from rc1_lib.release.contents import completeness
 from rc1_lib.run import Run
 from rc1_lib.task_specs import task_spec
 from rc1_lib.training.run_paths import paths_of

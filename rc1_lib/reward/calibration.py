@@ -69,7 +69,7 @@ class Calibration:
     weightless: int
     """Scored rows left out because their weight is 0."""
     constant: dict[str, float]
-    """Criteria with one score in all usable rows, which cannot distinguish rows, and that score."""
+    """Dimensions with one score in all usable rows, which cannot distinguish rows, and that score."""
     groups: int
     folds: tuple[Fold, ...]
     median_spearman: dict[str, float]
@@ -86,7 +86,7 @@ class Calibration:
     mae_drop_pct_vs_equal: float
     unpulled: dict[str, float]
     """`improve_pct_vs_old` and `mae_drop_pct_vs_old` of weights fitted without the pull towards the prior, on the same
-    usable rows: how much the criteria can explain, regardless of the pull and the number of rows. These are least
+    usable rows: how much the dimensions can explain, regardless of the pull and the number of rows. These are least
     squares fits, so a little more may be possible."""
     intervals: dict[str, Interval]
     """`weight.<name>`, `auc`, and `spearman_gain_vs_<b>`, `improve_pct_vs_<b>`, `mae_drop_pct_vs_<b>` for the
@@ -119,7 +119,7 @@ def calibrate_weights(
     confidence: float,
     progress: Callable[[int, int], None] | None = None,
 ) -> Calibration:
-    """Fit weights w of the criteria so that the weighted sum of a row's scores approximates its target.
+    """Fit weights w of the dimensions so that the weighted sum of a row's scores approximates its target.
 
     Minimises Σ r (x·w - y)² / Σ r + l2 ||w - prior||² subject to 0 <= w <= max_weight and Σ w = 1, with row weights r.
 
@@ -127,8 +127,8 @@ def calibrate_weights(
         scores: shape (n, d), in [0, 1]; NaN without a score. Rows with a NaN are left out and counted.
         target: shape (n,), in [0, 1]; NaN if unknown.
         groups: shape (n,), the source question of each row; groups stay whole in folds and resamples.
-        names: the d criteria, in the order of the columns.
-        prior: the old weights by name; other criteria have prior 0.
+        names: the d dimensions, in the order of the columns.
+        prior: the old weights by name; other dimensions have prior 0.
         l2: strength of the pull towards the prior.
         max_weight: upper bound of each weight.
         boot: resamples of groups, each fitted again.
@@ -138,8 +138,8 @@ def calibrate_weights(
         progress: called with (fits done, fits in all).
 
     Raises:
-        RC1Error: for fewer usable rows than criteria, fewer groups than folds, bounds that no weights can meet, numbers
-            outside [0, 1], a target that does not vary, or a prior that names unknown criteria.
+        RC1Error: for fewer usable rows than dimensions, fewer groups than folds, bounds that no weights can meet,
+            numbers outside [0, 1], a target that does not vary, or a prior that names unknown dimensions.
     """
     before = _prior_vector(names, prior)
     rows = usable_rows(scores, target, groups, row_weights, names)
@@ -224,14 +224,14 @@ def _prior_vector(names: Sequence[str], prior: Mapping[str, float]) -> Vector:
     """Return the prior in the order of `names`, 0 for names that it lacks.
 
     Raises:
-        RC1Error: for a repeated name, or a prior with an unknown criterion.
+        RC1Error: for a repeated name, or a prior with an unknown dimension.
     """
     if len(set(names)) < len(names):
-        raise RC1Error(f"each criterion must be named once, found {', '.join(names)}")
+        raise RC1Error(f"each dimension must be named once, found {', '.join(names)}")
     if unknown := sorted(set(prior) - set(names)):
         raise RC1Error(
-            f"the old weights name {', '.join(unknown)}, which is not among the criteria to weigh "
-            f"({', '.join(names)}): correct the name or score the criterion"
+            f"the old weights name {', '.join(unknown)}, which is not among the dimensions to weigh "
+            f"({', '.join(names)}): correct the name or score the dimension"
         )
     return np.array([prior.get(name, 0.0) for name in names])
 

@@ -54,8 +54,8 @@ class Comparison:
         rows: dialogues with scores and a weight above 0.
         weight: the sum of their weights; less than `rows` if some are unstable.
         solved: how many of them succeeded.
-        constant: weighed criteria with one score in all of them, which cannot distinguish dialogues, and that score.
-        repeats: weighed criteria that vary -> the highest correlation with one before it; none for the first.
+        constant: weighed dimensions with one score in all of them, which cannot distinguish dialogues, and that score.
+        repeats: weighed dimensions that vary -> the highest correlation with one before it; none for the first.
         top: the borders of the two top tenths, and what ties there leave to chance.
         near_top: the same for scores in hundredths: what smaller differences decide.
     """
@@ -109,8 +109,8 @@ def compare(
     Args:
         frame: one row per dialogue: `old, main, reward, total` (Float64), `solved` (Boolean), `weight`, `group` (the
             source question), `task`, `bucket`, `needs_clarification`, `clarifications`, `turns`, `answer_length`, and
-            the weighed criteria. Rows without a score are left out.
-        weighed: the criteria with weight in the new reward.
+            the weighed dimensions. Rows without a score are left out.
+        weighed: the dimensions with weight in the new reward.
         resamples: bootstrap samples of source questions.
 
     Raises:
@@ -159,11 +159,11 @@ def compare(
     )
 
 
-def _repeats(criteria: Mapping[str, Floats]) -> dict[str, float]:
+def _repeats(dimensions: Mapping[str, Floats]) -> dict[str, float]:
     # Of the grades themselves, not of their ranks: noise among ties would hide that two are the same.
-    names = list(criteria)
+    names = list(dimensions)
     return {
-        name: max(float(np.corrcoef(criteria[name], criteria[other])[0, 1]) for other in names[:at])
+        name: max(float(np.corrcoef(dimensions[name], dimensions[other])[0, 1]) for other in names[:at])
         for at, name in enumerate(names)
         if at
     }

@@ -19,7 +19,7 @@ DECIMALS = 12
 
 
 def without_rounding_noise(scores: ArrayLike) -> Vector:
-    """Round scores to the reliable places of a weighted sum of criteria.
+    """Round scores to the reliable places of a weighted sum of dimensions.
 
     Two dialogues with the same sum are tied, although the order of additions may change the last bit. Rank statistics
     would see two ranks; apply this to sums before ranking them.

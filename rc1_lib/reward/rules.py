@@ -1,4 +1,4 @@
-"""The criteria by rule: two simple rules that score a dialogue from its messages alone.
+"""The dimensions by rule: two simple rules that score a dialogue from its messages alone.
 
 They see no gold answer, no label of what was missing and no outcome, and do not follow arguments. The task's answer
 rule decides whether the answer is right, and training pays for that first.

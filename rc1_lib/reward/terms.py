@@ -6,7 +6,7 @@
     total  = main * factor - penalty
 
 The penalty is for asking where nothing is missing; the factor pays slightly more for hard rows and less for easy ones,
-so that training does not favour easy rows. Unknown values are null: a dialogue without a weighed criterion has no
+so that training does not favour easy rows. Unknown values are null: a dialogue without a weighed dimension has no
 score, never the score 0.
 """
 
@@ -28,22 +28,22 @@ OLD, NEW = "old.", "new."
 
 
 def add_old_score(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """Add `old`, and one column `old.<d>` for each weighed criterion.
+    """Add `old`, and one column `old.<d>` for each weighed dimension.
 
     Raises:
-        RowError: when `frame` lacks a criterion.
+        RowError: when `frame` lacks a dimension.
     """
     _require_columns(frame, weights)
     return frame.with_columns(_terms(OLD, weights)).with_columns(old=_sum(OLD, weights))
 
 
 def add_main(frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:
-    """Add `main`, the judged score, and one column `new.<d>` for each weighed criterion.
+    """Add `main`, the judged score, and one column `new.<d>` for each weighed dimension.
 
     This is the only place that computes it, so that gates and training use the same number, to the last bit.
 
     Raises:
-        RowError: when `frame` lacks a criterion.
+        RowError: when `frame` lacks a dimension.
     """
     _require_columns(frame, weights)
     return frame.with_columns(_terms(NEW, weights)).with_columns(main=_sum(NEW, weights))
@@ -58,10 +58,10 @@ def add_reward(
     beta: float,
     use_penalty: bool = True,
 ) -> pl.DataFrame:
-    """Add `main, penalty, reward, factor, total`, and one column `new.<d>` for each weighed criterion.
+    """Add `main, penalty, reward, factor, total`, and one column `new.<d>` for each weighed dimension.
 
     Args:
-        frame: the criteria (Float64), `clarifications`, `needs_clarification` and `bucket` of each dialogue.
+        frame: the dimensions (Float64), `clarifications`, `needs_clarification` and `bucket` of each dialogue.
         alpha: penalty for one needless question.
         cap: most needless questions that are penalised.
         beta: how much more a hard row counts, and an easy one less.
@@ -86,7 +86,7 @@ def add_reward(
 
 
 def _terms(prefix: str, weights: Mapping[str, float]) -> list[pl.Expr]:
-    # A criterion of weight 0 is ignored, so it need not be known.
+    # A dimension of weight 0 is ignored, so it need not be known.
     return [
         (weight * pl.col(name) if weight else pl.lit(0.0)).cast(pl.Float64).alias(f"{prefix}{name}")
         for name, weight in weights.items()
@@ -180,8 +180,8 @@ def shape_checks(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
         equal("weights present", present, True, _ADVICE),
         equal("every weight is a number", all_numbers, True, _ADVICE),
         at_least("smallest weight", lowest, 0.0, _ADVICE),
-        at_most("largest weight", highest, thresholds.max_weight, f"no single criterion may dominate; {_ADVICE}"),
+        at_most("largest weight", highest, thresholds.max_weight, f"no single dimension may dominate; {_ADVICE}"),
         within("sum", total, 1.0 - SUM_TOLERANCE, 1.0 + SUM_TOLERANCE, f"weights must sum to 1; {_ADVICE}"),
-        equal("unknown criteria", unknown, 0, f"weigh only {', '.join(dimensions)}"),
-        info("criteria", len(numbers)),
+        equal("unknown dimensions", unknown, 0, f"weigh only {', '.join(dimensions)}"),
+        info("dimensions", len(numbers)),
     )

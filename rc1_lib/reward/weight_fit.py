@@ -25,7 +25,7 @@ _SINGULAR = 1e-15
 _SUM = 100.0
 """Weight of the row of the sum; the other rows are of order 1. It does not move the optimum."""
 _ROUNDS, _STEPS = 30, 100
-"""Most corrections of the sum, of which two or three are needed, and most active-set steps for each criterion."""
+"""Most corrections of the sum, of which two or three are needed, and most active-set steps for each dimension."""
 _TOLERANCE = 1e-15
 
 
@@ -43,7 +43,7 @@ class CalibrationRows:
     """Shape (n,): number of the row's group, from 0."""
     groups: int
     unscored: int
-    """Rows left out because a criterion or the target is missing."""
+    """Rows left out because a dimension or the target is missing."""
     weightless: int
     """Scored rows left out because their weight is 0."""
 
@@ -100,14 +100,14 @@ def usable_rows(
 
     Raises:
         RC1Error: for columns of different lengths, numbers outside [0, 1], negative row weights, a target that does not
-            vary, or fewer usable rows than criteria.
+            vary, or fewer usable rows than dimensions.
     """
     x, y, names_of_groups = np.asarray(scores, np.float64), np.asarray(target, np.float64), np.asarray(groups)
     counts = np.ones(y.shape) if row_weights is None else np.asarray(row_weights, np.float64)
     beside = (names_of_groups, counts)
     if x.shape != (len(y), len(names)) or y.ndim != 1 or any(column.shape != y.shape for column in beside):
         raise RC1Error(
-            f"scores of {len(names)} criteria must come with one target, group and row weight per row; found scores "
+            f"scores of {len(names)} dimensions must come with one target, group and row weight per row; found scores "
             f"{x.shape}, target {y.shape}, groups {names_of_groups.shape}, row weights {counts.shape}"
         )
     scored = ~(np.isnan(x).any(axis=1) | np.isnan(y))
@@ -123,8 +123,8 @@ def usable_rows(
     kept = scored & (counts > 0)
     if kept.sum() < len(names):
         raise RC1Error(
-            f"{int(kept.sum())} usable rows are fewer than the {len(names)} criteria to weigh ({len(y)} rows, "
-            f"{int((~scored).sum())} of them without a score): judge more dialogues or weigh fewer criteria"
+            f"{int(kept.sum())} usable rows are fewer than the {len(names)} dimensions to weigh ({len(y)} rows, "
+            f"{int((~scored).sum())} of them without a score): judge more dialogues or weigh fewer dimensions"
         )
     if y[kept].min() == y[kept].max():
         raise RC1Error(
@@ -172,7 +172,7 @@ def solve(gram: Vector, moment: Vector, prior: Vector, *, l2: float, max_weight:
     d = len(moment)
     if max_weight * d < 1 - _ROUNDING:
         raise RC1Error(
-            f"{d} weights of at most {max_weight:g} cannot sum to 1: weigh more criteria or raise the largest weight"
+            f"{d} weights of at most {max_weight:g} cannot sum to 1: weigh more dimensions or raise the largest weight"
         )
     if l2 < 0 or not all(np.isfinite(part).all() for part in (gram, moment, prior)):
         raise RC1Error(f"cannot solve for the weights: all sums must be finite and l2 at least 0, found l2 {l2:g}")

@@ -41,7 +41,7 @@ class Rated:
         reward: weighted sum of the judge's medians and the rules, `main` as computed by `rc1_lib.reward.terms`; None if
             the judge gave no scores.
         reason: why there is no reward; empty if there is one.
-        unstable: whether the judge's samples disagree on a criterion by more than `gates.stability.max_variance`.
+        unstable: whether the judge's samples disagree on a dimension by more than `gates.stability.max_variance`.
         models: the versions of the judge that answered.
     """
 
@@ -57,7 +57,7 @@ def rated(judged: Judged, dialogues: Sequence[Sequence[Message]], weights: Mappi
     Args:
         judged: the scores of these dialogues, in the same order.
         dialogues: their chat messages, which the rules read.
-        weights: of the judge's criteria and of rules.
+        weights: of the judge's dimensions and of rules.
     """
     rules: list[Rule] = [name for name in RULES if name in weights]
     rows = judged.rows
@@ -164,7 +164,7 @@ class WeightedJudge:
 
 
 def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> dict[str, float]:
-    """Return the weights by criterion, checked by their gate.
+    """Return the weights by dimension, checked by their gate.
 
     Raises:
         ConfigError: names what the gate rejects.
@@ -174,7 +174,7 @@ def read_weights(weights: Mapping[str, Any], spec: JudgeSpec, gates: Gates) -> d
     failures = [check for check in shape_checks(content, gates.weights, names) if not check.passed]
     if failures:
         raise ConfigError(
-            f"reward weights: {'; '.join(map(check_line, failures))}; the criteria of '{spec.spec}' are "
+            f"reward weights: {'; '.join(map(check_line, failures))}; the dimensions of '{spec.spec}' are "
             f"{', '.join(spec.dimensions)}, the rules {', '.join(RULES)}"
         )
     return {name: float(weight) for name, weight in content["weights"].items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.source_path import is_rows, source_path
 from rc1_lib.errors import SourceError
@@ -11,7 +13,7 @@ from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import data_files, load_local
 from rc1_lib.sources.rows import load_rows, read_questions
-from rc1_lib.sources.shadow_counts import shadow_counts
+from rc1_lib.task_specs import task_names
 from rc1_lib.workspace.artifacts import Workspace, sha256_files
 from rc1_lib.workspace.file_hashes import sha256_known
 
@@ -74,3 +76,14 @@ def _embedded(config: RunConfig) -> dict[Task, list[Question]]:
         task: generate(task, round(_SPARE * (pool[task] + shadow[task])) + 20, config.pool.seed)
         for task in config.datasets
     }
+
+
+def shadow_counts(config: RunConfig) -> dict[Task, int]:
+    """Return each task's number of shadow rows: the mix's share if stratified, else drawn with the mix as weights."""
+    if config.shadow.stratify:
+        return apportion(config.shadow.n, config.datasets)
+    tasks = [task for task in task_names() if task in config.datasets]
+    drawn = random.Random(config.shadow.seed).choices(
+        tasks, [config.datasets[task] for task in tasks], k=config.shadow.n
+    )
+    return {task: drawn.count(task) for task in tasks}

@@ -26,8 +26,7 @@ from scipy import sparse
 from rc1_lib.config.thresholds import LeakageGate
 from rc1_lib.runtime.batches import slices
 from rc1_lib.text.ngrams import shares
-from rc1_lib.text.normalization import folded, read
-from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.normalization import CodedTexts, folded, read
 from rc1_lib.text.tokens import UNSPACED
 from rc1_lib.text.word_pairs import Pairs, WordPairs
 

@@ -19,8 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rc1_lib.text.normalization import ReadTexts
-from rc1_lib.text.token_ids import CodedTexts
+from rc1_lib.text.normalization import CodedTexts, ReadTexts
 
 Integers = NDArray[np.int64]
 

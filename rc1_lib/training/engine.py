@@ -21,16 +21,14 @@ from transformers import PreTrainedModel
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import RC1Error
 from rc1_lib.records import MeasuredRow
-from rc1_lib.training.api import Engine, Setup
+from rc1_lib.training.api import Engine, Setup, make_engine
 from rc1_lib.training.base_model import base_config, enable_gradient_checkpointing, load_base, load_tokenizer
 from rc1_lib.training.chat_format import format_of
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.policy import Policy
 from rc1_lib.training.profiler import Section, Timing, start_timing, stop_timing, timed
 from rc1_lib.training.ranks.group import Group, group_of
-from rc1_lib.training.ranks.processes import on_one_device, processes_of
-from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
-from rc1_lib.training.registry import make_engine
+from rc1_lib.training.ranks.shards import ONE_SHARD, Shards, on_one_device, processes_of
 from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import context_of, longest_dialogue
 from rc1_lib.training.rollout.roll_out import Playground

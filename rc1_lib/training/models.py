@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rc1_lib.config.hub_name import check_pinned, reads_like_folder
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.training.base_model import base_fingerprint, check_not_a_local_path
 from rc1_lib.training.train_config import LoraSection, ModelSection
-from rc1_lib.workspace.artifacts import Workspace
+from rc1_lib.workspace.artifacts import Workspace, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 METHODS = ("lora", "qlora")
 
@@ -79,3 +82,31 @@ def fingerprint_of(config: RunConfig, base: str) -> str:
         ConfigError: if the base cannot be loaded.
     """
     return base_fingerprint(model_section(config, base))
+
+
+RECORD = "base.json"
+
+
+def check_recorded(folder: Path) -> None:
+    """Check that a base's files match the SHA-256 values in its record. Models without a record are not checked.
+
+    Raises:
+        ConfigError: if the record cannot be read, or a file is missing or differs.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return
+    try:
+        files = dict(read_json(path)["files"])
+    except (ValueError, KeyError, TypeError):
+        raise ConfigError(
+            f"{path}: not a valid record of a base; restore the folder, or remove this file if it is your own model"
+        ) from None
+    for name, wanted in files.items():
+        if not (folder / name).is_file():
+            raise ConfigError(f"{folder / name}: not found, but {RECORD} lists it; restore the file")
+        if sha256_file(folder / name) != wanted:
+            raise ConfigError(
+                f"{folder / name}: its SHA-256 differs from {RECORD}; restore the file, or remove "
+                f"{RECORD} if this is your own model"
+            )

@@ -26,7 +26,7 @@ from rc1_lib.provenance.git import code_words
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run
 from rc1_lib.training.another_run import check_no_other_run, differences, refuse_others, state_of_run
-from rc1_lib.training.api import Callback, Setup, Strategy
+from rc1_lib.training.api import Callback, Setup, Strategy, make_engine, make_strategy
 from rc1_lib.training.base_model import base_config, end_ids, load_tokenizer
 from rc1_lib.training.callbacks.cap import PausedError, SpendingCap, paused_at
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
@@ -48,12 +48,10 @@ from rc1_lib.training.control import FACT, Control, Controlled, controlled
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.device import get_device
-from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.judge_drifted import check_grades, checks_of
+from rc1_lib.training.episode_judge import EpisodeJudge, check_grades, checks_of
 from rc1_lib.training.models import fingerprint_of, model_section
 from rc1_lib.training.process import process_values
-from rc1_lib.training.ranks.processes import on_one_device, processes_of
-from rc1_lib.training.registry import make_engine, make_strategy
+from rc1_lib.training.ranks.shards import on_one_device, processes_of
 from rc1_lib.training.resource_errors import WHILE_LEARNING, naming_breakdowns
 from rc1_lib.training.rows import Selection, select_rows
 from rc1_lib.training.run_paths import LEDGER, LOG, TRACKERS, paths_of

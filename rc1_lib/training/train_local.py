@@ -20,7 +20,7 @@ from rc1_lib.config.file import flatten
 from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
 from rc1_lib.training.another_run import Differs, check_no_other_run, differences, state_of_run
-from rc1_lib.training.api import Callback, Setup, Strategy
+from rc1_lib.training.api import Callback, Setup, Strategy, make_engine, make_strategy
 from rc1_lib.training.base_model import base_fingerprint, load_tokenizer
 from rc1_lib.training.callbacks.checkpoints import Checkpoints, SaveRule
 from rc1_lib.training.callbacks.early_stop import EarlyStop
@@ -36,7 +36,6 @@ from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
 from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values, restore_process
-from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.resource_errors import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.row_episodes import RowPPO, answers_on, as_prompts, run_of
 from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics

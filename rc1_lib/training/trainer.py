@@ -15,8 +15,7 @@ from rc1_lib.training.checkpoint.save_load import not_finite
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.diverged import DivergedError, naming_step
 from rc1_lib.training.memory import used_mb
-from rc1_lib.training.process import begin_step, restore_rng, rng_state, seed_rng
-from rc1_lib.training.termination import after_the_step
+from rc1_lib.training.process import after_the_step, begin_step, restore_rng, rng_state, seed_rng
 
 _ENGINE = "engine"
 

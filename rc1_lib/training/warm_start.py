@@ -32,8 +32,7 @@ from rc1_lib.training.derived import RECORD, REFERENCE, reference_state, state_o
 from rc1_lib.training.device import Precision, get_device, precision_of, to_device
 from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss, naming_step
 from rc1_lib.training.labelled_rows import ShuffledRows
-from rc1_lib.training.models import fingerprint_of, model_section
-from rc1_lib.training.recorded_base import check_recorded
+from rc1_lib.training.models import check_recorded, fingerprint_of, model_section
 from rc1_lib.training.resource_errors import WARMING_UP, naming_breakdowns
 from rc1_lib.training.run_paths import SFT
 from rc1_lib.training.train_config import ModelSection

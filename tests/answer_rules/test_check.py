@@ -10,8 +10,7 @@ import pytest
 
 from rc1_lib.answer_rules.check import Rule, RuleReport, ask_rule
 from rc1_lib.answer_rules.golds import Form, Gold, form_of, gold_of, sample
-from rc1_lib.answer_rules.spellings import SPELLINGS, right_answers
-from rc1_lib.answer_rules.written_numbers import chinese, english
+from rc1_lib.answer_rules.spellings import SPELLINGS, chinese, english, right_answers
 from rc1_lib.answer_rules.wrong_answers import EMPTY, LIST, PAGE, WRONG_ANSWERS, wrong_answers
 from tests.answer_rules import plain_rules as rules
 

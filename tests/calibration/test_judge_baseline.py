@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.calibration import drift_checks, judge_baseline
+from rc1_lib.calibration import judge_baseline
 from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
@@ -19,9 +19,10 @@ from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.judge.judge import open_store
 from rc1_lib.records import Check, GateResult, Status
 from rc1_lib.run import Run, open_run
-from rc1_lib.workspace.artifacts import FileState
+from rc1_lib.workspace.artifacts import FileState, read_json, write_json
 from tests.conftest import SMALL, copied_pool, without_baseline
 from tests.judge_server import Behaviour, FaultKind, JudgeServer, running
+from tests.training.weighed import weigh
 
 N, K = 20, 3
 ENOUGH = 15
@@ -32,8 +33,7 @@ USUAL = Behaviour(latency_ms=(1.0, 0.1), noise_sd=0.05)
 @pytest.fixture(scope="module", autouse=True)
 def _few_dialogues_are_enough() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (drift_checks, judge_baseline):
-            patch.setattr(module, "MIN_DIALOGUES", ENOUGH)
+        patch.setattr(judge_baseline, "MIN_DIALOGUES", ENOUGH)
         yield
 
 
@@ -85,7 +85,7 @@ def moved_away(run: Run) -> None:
 
 
 def moved(result: GateResult) -> set[str]:
-    """The criteria whose checks failed."""
+    """The dimensions whose checks failed."""
     return {check.name.partition(":")[0] for check in result.failures}
 
 
@@ -107,19 +107,19 @@ def test_unchanged_judge_passes_and_is_called_each_time(night: Callable[..., Run
         assert store.log().height == kept, "the run's store is unchanged"
 
 
-@pytest.mark.parametrize(("behaviour", "criterion"), [
+@pytest.mark.parametrize(("behaviour", "dimension"), [
     (replace(USUAL, shift=0.1), "overall"),
     pytest.param(replace(USUAL, shift=-0.1, model="rc1-test-double-2"), "overall", marks=pytest.mark.long),
     (replace(USUAL, shift=0.15, shifted="grounded"), "grounded"),
 ])  # fmt: skip
 def test_drifted_judge_fails_under_any_version_name(
-    behaviour: Behaviour, criterion: str, night: Callable[..., Run], server: JudgeServer
+    behaviour: Behaviour, dimension: str, night: Callable[..., Run], server: JudgeServer
 ) -> None:
     run = night()
     server.behaviour = behaviour
     result = drift_verdict(run)
     assert result.status is Status.FAILED
-    assert criterion in moved(result)
+    assert dimension in moved(result)
     if behaviour.shifted:
         assert moved(result) <= {"grounded", "overall"}
     version = check_of(result, "model versions")
@@ -169,6 +169,28 @@ def test_another_judge_or_other_instructions_need_a_new_baseline(
     record_baseline(other)
     assert check_baseline(other) is FileState.FRESH
     assert drift_verdict(other).failures == ()
+
+
+def test_new_baseline_without_a_new_calibration_does_not_hide_a_drift(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    weigh(run, dict(run.config.reward.old_weights), [USUAL.model])
+    server.behaviour = replace(USUAL, shift=0.15)
+    moved_away(run)
+    record_baseline(run)
+    assert "overall" in moved(drift_verdict(run)), "it has the grades that the weights rest on"
+    manifest = run.workspace.manifest_path(run.config.weights)
+    write_json(manifest, read_json(manifest) | {"written": "2026-01-01T00:00:00+00:00"})
+    with open_store(run) as store:
+        store.invalidate("v1")
+    moved_away(run)
+    for _ in range(2):  # the first one asks, the second finds the replies in the store
+        with pytest.raises(RC1Error, match=r"weights\.json .*rc1 calibrate --rebuild"):
+            record_baseline(run)
+    weigh(run, dict(run.config.reward.old_weights), [USUAL.model])
+    record_baseline(run)
+    assert drift_verdict(run).failures == ()
 
 
 def test_edited_or_missing_baseline_is_named(night: Callable[..., Run]) -> None:

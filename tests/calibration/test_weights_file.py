@@ -152,7 +152,7 @@ def test_weights_of_another_judge_fail_and_are_stale(run: Run) -> None:
 @pytest.mark.parametrize(
     ("change", "checks"),
     [
-        ({"kindness": 0.0}, {"unknown criteria"}),
+        ({"kindness": 0.0}, {"unknown dimensions"}),
         ({"restrained": True}, {"every weight is a number"}),
         ({"restrained": -0.1, "concise": 0.1}, {"smallest weight"}),
         ({"obtained": 0.6}, {"largest weight", "sum"}),

@@ -188,7 +188,7 @@ def test_calibration_on_too_few_rows_fails_with_their_number(ask: Ask, own: Path
     before = files(own)
     done = ask("weight-calib", "--n", "5", at=own)
     assert (done.code, done.out) == (2, "")
-    assert "5 usable rows are fewer than the 9 criteria to weigh" in done.err
+    assert "5 usable rows are fewer than the 9 dimensions to weigh" in done.err
     assert {name: before[name] for name in before if "sqlite" not in name}.items() <= files(own).items()
     assert not set(files(own)) - set(before)
 

@@ -25,7 +25,7 @@ from deployments.server_app import InTurn
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.state import make_state
 from tests.forks import this_interpreter
-from tests.prefect_server import still_running
+from tests.prefect_server import give_tables, still_running
 
 TABLE = text("CREATE TABLE counted (number INTEGER PRIMARY KEY)")
 COUNT = text("SELECT count(*) FROM counted")
@@ -124,7 +124,10 @@ time.sleep(600)
 """
 
 
-def test_server_ends_when_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
+def test_server_ends_when_the_process_that_started_it_is_killed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    give_tables(tmp_path, tmp_path_factory)
     parent = subprocess.Popen(
         [sys.executable, "-c", _STARTS, str(tmp_path)], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rc1_lib.environment.world import World, asks_for
+from rc1_lib.pool.dialogue import UNSURE
 from rc1_lib.pool.templates import load_pack
-from rc1_lib.pool.user_replies import UNSURE
 from rc1_lib.records import Language
 from rc1_lib.run import Run
 from tests.environment.worlds import CHINESE, CLEAR, SHIP, STORY

@@ -18,7 +18,6 @@ from prefect.results import ResultRecord, ResultRecordMetadata
 
 import flows.preflight
 import tasks.calibrate
-import tasks.control
 import tasks.data
 import tasks.evaluation
 import tasks.gates
@@ -35,7 +34,7 @@ from tests.forks import another_interpreter
 from tests.shares import share
 
 _MODULES = (
-    tasks.calibrate, tasks.control, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,
+    tasks.calibrate, tasks.evaluation, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,
     tasks.training_report,
 )  # fmt: skip
 TASKS = {name: one for module in _MODULES for name, one in vars(module).items() if isinstance(one, Task)}

@@ -23,8 +23,8 @@ SHADOW = ShadowRunGate(min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0)
 CALIBRATION = CalibrationGate(min_improve_pct=8.0, min_mae_drop_pct=5.0)
 WEIGHTS = WeightsGate(max_weight=0.5)
 NAN = float("nan")
-STUCK = "weighed criteria stuck on one grade"
-CONSTANT = "weighed criteria that say the same of every dialogue"
+STUCK = "weighed dimensions stuck on one grade"
+CONSTANT = "weighed dimensions that say the same of every dialogue"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
 LENGTH_NEW = "new reward follows the answers' length, rank correlation"
 NO_CHANGES: Mapping[str, float] = {}
@@ -146,14 +146,14 @@ def test_too_few_scored_dialogues_fail_baseline_and_shadow_run(
     assert failed(baseline_gate(found, coverage)) == checks
 
 
-def test_a_weighted_criterion_stuck_on_one_grade_fails_alone() -> None:
+def test_a_weighted_dimension_stuck_on_one_grade_fails_alone() -> None:
     result = shadow_run_gate(comparison(constant={"grounded": 0.7, "concise": 0.25, "well_formed": 1.0}), 0.98, SHADOW)
     assert failed(result) == {STUCK}
     assert value(result, STUCK) == "grounded 0.7, concise 0.25"
     assert value(result, CONSTANT) == "grounded 0.7, concise 0.25, well_formed 1"
 
 
-def test_a_criterion_that_is_0_or_1_for_every_dialogue_passes() -> None:
+def test_a_dimension_that_is_0_or_1_for_every_dialogue_passes() -> None:
     result = shadow_run_gate(comparison(constant={"well_formed": 1.0, "reasoned": 0.0}), 0.98, SHADOW)
     assert failed(result) == set()
     assert (value(result, STUCK), value(result, CONSTANT)) == ("none", "well_formed 1, reasoned 0")

@@ -383,7 +383,7 @@ def rescored(log: pl.DataFrame, which: Callable[[int], bool], spread: float, dim
     return log.with_columns(scores=pl.Series(texts, dtype=pl.String))
 
 
-def test_a_noisy_judge_fails_and_the_advice_names_the_criterion() -> None:
+def test_a_noisy_judge_fails_and_the_advice_names_the_dimension() -> None:
     result = judge_stability(rescored(honest(1), lambda number: True, 0.5, ["concise"]))
     assert failed(result) == {"largest pooled variance", "unstable dialogues, share"}
     assert "'concise'" in advice(result, "largest pooled variance")

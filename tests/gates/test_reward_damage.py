@@ -30,8 +30,8 @@ from tests.gates.verdicts import advice
 
 COVERAGE = "scored, share"
 LENGTH_OLD = "old score follows the answers' length, rank correlation"
-REPEATED = "weighed criteria that repeat another one, share"
-STUCK = "weighed criteria stuck on one grade"
+REPEATED = "weighed dimensions that repeat another one, share"
+STUCK = "weighed dimensions stuck on one grade"
 ERROR = "mean absolute error lowered, per cent"
 CORRELATION = "rank correlation of the calibrated weights"
 SPEARMAN, TOP_OVERLAP, SUCCESS_CORRELATION = "spearman", "top10_overlap", "corr_to_success_new"
@@ -196,8 +196,8 @@ def test_every_shuffle_of_the_labels_fails_the_calibration(gates: RewardGates, j
         assert ERROR in {check.name for check in result.failures}
 
 
-def test_a_weighted_criterion_stuck_on_one_grade_fails_by_name(gates: RewardGates, judged: Judged) -> None:
-    """Each weighted criterion in turn; the gates name it."""
+def test_a_weighted_dimension_stuck_on_one_grade_fails_by_name(gates: RewardGates, judged: Judged) -> None:
+    """Each weighted dimension in turn; the gates name it."""
     weighed = [name for name, weight in gates.in_force.items() if weight > 0]
     assert len(weighed) >= 4
     for name in weighed:

@@ -117,7 +117,7 @@ def test_examples_of_the_page_on_python_run(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(("final", "grade"), [("It is 3. Answer: 3", 1.0), ("I do not know.", 0.0)])
-def test_custom_judge_example_grades_every_criterion(final: str, grade: float) -> None:
+def test_custom_judge_example_grades_every_dimension(final: str, grade: float) -> None:
     judge = run(example("own-judge.md", '"""A judge that grades'))["Keyword"]()
     ask = Ask(
         system="", user="", schema={"required": ["reason", "answered", "concise"]},

@@ -280,7 +280,7 @@ def test_the_model_version_is_checked_again_after_a_day(bench: Bench, monkeypatc
     assert set(other.replies["model"]) == {"rc1-test-double-2"}
 
 
-def test_unstable_dialogues_have_all_replies_and_the_criteria_that_differ(bench: Bench, gateway: Gateway) -> None:
+def test_unstable_dialogues_have_all_replies_and_the_dimensions_that_differ(bench: Bench, gateway: Gateway) -> None:
     def graded(grade: float) -> str:
         rest = ", ".join(f'"{name}": 0.8' for name in DIMENSIONS if name != "concise")
         return f'{{"reason": "So.", "concise": {grade}, {rest}}}'

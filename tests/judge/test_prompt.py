@@ -138,7 +138,7 @@ def test_keys_that_the_judge_does_not_see_do_not_change_the_dialogues_hash() -> 
 # ---- the instructions ----
 
 
-def test_the_shipped_instructions_define_each_criterion_in_one_sentence() -> None:
+def test_the_shipped_instructions_define_each_dimension_in_one_sentence() -> None:
     assert tuple(SPEC.dimensions) == tuple(DIMENSIONS)
     assert all(text.endswith(".") and text.count(". ") == 0 for text in SPEC.dimensions.values())
     system = write_ask(SPEC, SAMPLING, dialogue(1), 0).system

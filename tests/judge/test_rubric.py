@@ -45,7 +45,7 @@ def grade(name: str, messages: Sequence[Message]) -> float:
     return rubric.score(messages)[name]
 
 
-def test_all_criteria_of_all_shadow_rows_are_between_0_and_1(evidence: Evidence) -> None:
+def test_all_dimensions_of_all_shadow_rows_are_between_0_and_1(evidence: Evidence) -> None:
     for messages in evidence.rows("shadow")["messages"].to_list():
         scored = rubric.score(messages)
         assert set(scored) == set(rubric.DIMENSIONS)

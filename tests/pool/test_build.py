@@ -151,7 +151,8 @@ def test_need_pull_scales_the_ask_probability_up_to_one() -> None:
 
 
 def test_too_few_questions_are_rejected_with_the_keys_to_change(shared_data: Path, tmp_path: Path) -> None:
-    run = open_run(workspace=tmp_path, overrides=[*SMALL, f"sources.use={shared_data}", "pool.n=5000"])
+    own = ("datasets={hotpotqa: 1.0}", f"sources.use={shared_data}", "pool.n=2250")
+    run = open_run(workspace=tmp_path, overrides=[*SMALL, *own])
     with pytest.raises(SourceError, match=r"hotpotqa: \d+ .* 2250 .*shadow\.n.*sources\.max_uses"):
         build_seed(run)
     assert not (tmp_path / "data").exists()

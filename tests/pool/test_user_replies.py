@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 
 from rc1_lib.config.judge import TAKES_PATH
-from rc1_lib.pool.dialogue import write_row
+from rc1_lib.pool.dialogue import UNSURE, write_row
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import Pack, Template, load_pack
-from rc1_lib.pool.user_replies import UNSURE
 from rc1_lib.records import Bucket, Row
 from rc1_lib.run import Run
 from rc1_lib.sources.embedded import generate

@@ -15,7 +15,7 @@ from markupsafe import escape
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.release.completeness import completeness
+from rc1_lib.release.contents import completeness
 from rc1_lib.release.package import write_package
 from rc1_lib.release.ready import check_ready
 from rc1_lib.release.report import PAGE, write_page

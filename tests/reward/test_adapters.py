@@ -137,7 +137,7 @@ def test_the_async_form_is_a_coroutine_function_with_the_same_rewards(bench: Ben
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"weights": {"answered": 0.5, "kind": 0.5}}, "unknown criteria is 1"),
+        ({"weights": {"answered": 0.5, "kind": 0.5}}, "unknown dimensions is 1"),
         ({"answered": 0.5, "grounded": 5.0}, "largest weight is 5"),
     ],
 )

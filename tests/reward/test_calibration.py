@@ -17,7 +17,7 @@ from rc1_lib.reward.weight_fit import kkt_residual, solve
 Vector = NDArray[np.float64]
 NAMES = ("answered", "grounded", "reasoned", "concise", "settled")
 PLANTED = np.array([0.4, 0.3, 0.15, 0.15, 0.0])
-"""The last criterion carries no information."""
+"""The last dimension carries no information."""
 
 
 def planted_rows(noise: int | None, n: int = 3000, seed: int = 0) -> tuple[Vector, Vector, NDArray[np.int64]]:
@@ -32,7 +32,7 @@ def planted_rows(noise: int | None, n: int = 3000, seed: int = 0) -> tuple[Vecto
 
 
 def calibrated(scores: Any, target: Any, groups: Any, **changes: Any) -> Calibration:
-    """Calibrate without L2, with few resamples and the prior on the first and last criterion, unless changed."""
+    """Calibrate without L2, with few resamples and the prior on the first and last dimension, unless changed."""
     names = changes.pop("names", NAMES)
     settings: dict[str, Any] = {
         "prior": {names[0]: 0.5, names[-1]: 0.5}, "l2": 0.0, "max_weight": 0.5, "cv": 5, "boot": 20, "seed": 1,
@@ -182,7 +182,7 @@ def test_a_fold_is_evaluated_with_weights_from_the_other_folds() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"keep": 4}, r"^4 .* 5 criteria"),
+        ({"keep": 4}, r"^4 .* 5 dimensions"),
         ({"groups": np.arange(90) % 4}, r"4 groups .* 5 folds"),
         ({"max_weight": 0.19}, r"5 weights .* 0\.19 .* 1\b"),
         ({"target": np.full(90, 0.5)}, r"target .* 0\.5 .* 90 "),

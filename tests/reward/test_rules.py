@@ -1,4 +1,4 @@
-"""The two rule-based criteria: was the answer obtained, and was the user's reply used?"""
+"""The two rule-based dimensions: was the answer obtained, and was the user's reply used?"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rc1_lib.reward.verdict_agreement import kappa, share
+from rc1_lib.calibration.judge_agreement import kappa, share
 
 ONES = np.ones
 

@@ -11,8 +11,10 @@ from rc1_lib.errors import SourceError
 from rc1_lib.numbers.calculator import calculate
 from rc1_lib.records import Language, Question, Task
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
-from rc1_lib.sources.embedded import generate, multihop_kinds
+from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.embedded.lexicon import lexicon
+from rc1_lib.sources.embedded.multihop import forms as multihop_forms
+from rc1_lib.sources.embedded.multihop import wordings as multihop_wordings
 from rc1_lib.sources.embedded.relations import relations
 from rc1_lib.sources.embedded.story_openings import OPENINGS
 from rc1_lib.sources.embedded.story_turns import TURNS
@@ -122,14 +124,14 @@ def test_names_are_single_words_that_no_other_text_uses() -> None:
 
 @pytest.mark.parametrize("lang", ("en", "zh"))
 def test_every_kind_has_at_least_three_wordings_in_both_languages(lang: Language) -> None:
-    forms, story = multihop_kinds.forms(), story_words(lang)
+    forms, story = multihop_forms(), story_words(lang)
     assert len(forms) >= 28 and len(KINDS) >= 12 and len(OPENINGS) >= 18
     assert lexicon(lang).facts.keys() == relations().by_name.keys()
-    assert multihop_kinds.wordings(lang).keys() == forms.keys()
+    assert multihop_wordings(lang).keys() == forms.keys()
     assert wordings(lang).keys() == KINDS.keys()
     assert story.parts.keys() == OPENINGS.keys() | TURNS.keys()
     sentences = {key: part.wordings for key, part in story.parts.items()}
-    for table in (lexicon(lang).facts, multihop_kinds.wordings(lang), wordings(lang), sentences, story.asks):
+    for table in (lexicon(lang).facts, multihop_wordings(lang), wordings(lang), sentences, story.asks):
         assert all(len(set(lines)) >= 3 for lines in table.values())
 
 

@@ -11,11 +11,13 @@ import pytest
 import yaml
 
 from rc1_lib.errors import SourceError
-from rc1_lib.sources.embedded import lexicon, multihop_kinds, relations, scene, story_words, word_files
+from rc1_lib.sources.embedded import lexicon, relations, scene, story_words, word_files
+from rc1_lib.sources.embedded.multihop import forms as multihop_forms
+from rc1_lib.sources.embedded.multihop import wordings as multihop_wordings
 from rc1_lib.sources.embedded.yesno import wordings as yesno_wordings
 
 READERS = (
-    relations.relations, lexicon.lexicon, scene._draws, multihop_kinds.forms, multihop_kinds.wordings, yesno_wordings,
+    relations.relations, lexicon.lexicon, scene._draws, multihop_forms, multihop_wordings, yesno_wordings,
     story_words.story_words,
 )  # fmt: skip
 Change = Callable[[Any], object]
@@ -27,10 +29,10 @@ def clear_caches() -> None:
 
 
 def read_all() -> None:
-    multihop_kinds.forms()
+    multihop_forms()
     for lang in ("en", "zh"):
         story_words.story_words(lang)
-        multihop_kinds.wordings(lang)
+        multihop_wordings(lang)
         yesno_wordings(lang)
 
 

@@ -9,7 +9,7 @@ import yaml
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from models.build_embedded.build import Recipe, build
-from rc1_lib.training.recorded_base import RECORD, check_recorded
+from rc1_lib.training.models import RECORD, check_recorded
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, read_json
 
 

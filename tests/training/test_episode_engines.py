@@ -19,11 +19,10 @@ import rc1_lib.training.rollout.roll_out as roll_out_module
 from rc1_lib.config.step_metrics import OF_ENGINES
 from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
-from rc1_lib.training.api import Setup
+from rc1_lib.training.api import Setup, make_engine
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import prepare
-from rc1_lib.training.registry import make_engine
 from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.updates.metrics import ParityError, check_parity, larger_distance
 from tests.shares import share

@@ -16,7 +16,7 @@ from rc1_lib.judge.maintenance import paid_in
 from rc1_lib.judge.prompt import JUDGE_SPEC
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_run
-from rc1_lib.training.judge_drifted import check_grades
+from rc1_lib.training.episode_judge import check_grades
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.conftest import SMALL, copied_pool, without_baseline
 from tests.judge_server import Behaviour, JudgeServer, running
@@ -80,7 +80,7 @@ def test_unchanged_judge_passes_every_paid_check(run: Run, server: JudgeServer) 
         ),
         (replace(USUAL, model="rc1-test-double-2"), "model versions is rc1-test-double-2"),
     ],
-    ids=["stricter", "milder in one criterion", "another version"],
+    ids=["stricter", "milder in one dimension", "another version"],
 )
 def test_changed_judge_stops_the_training(run: Run, server: JudgeServer, behaviour: Behaviour, check: str) -> None:
     server.behaviour = behaviour
@@ -92,7 +92,7 @@ def test_failed_check_is_repeated_once(run: Run, server: JudgeServer, monkeypatc
     failed = GateResult("judge_drift", (at_most("moved", 1.0, 0.5, "it moved"),))
     verdicts = [failed]
     monkeypatch.setattr(
-        "rc1_lib.training.judge_drifted.drift_verdict",
+        "rc1_lib.training.episode_judge.drift_verdict",
         lambda run, where: verdicts.pop() if verdicts else drift_verdict(run, where),
     )
     before = server.stats().answered

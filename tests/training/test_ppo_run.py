@@ -31,7 +31,7 @@ from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import fingerprint, steps, write_manifest
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
-from rc1_lib.training.judge_drifted import checks_of
+from rc1_lib.training.episode_judge import checks_of
 from rc1_lib.training.ppo_run import Prepared, advance, check_own, prepare, resumable
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, SFT

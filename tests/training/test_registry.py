@@ -12,10 +12,10 @@ from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.evaluate import BASE, TRAINED
 from rc1_lib.evaluation.policies import evaluate_run
 from rc1_lib.run import Run
+from rc1_lib.training.api import make_engine, make_strategy
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.ppo_run import advance, prepare
-from rc1_lib.training.registry import make_engine, make_strategy
 from rc1_lib.training.train_config import check_of_rows, load_train_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.shares import share

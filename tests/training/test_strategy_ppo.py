@@ -12,12 +12,11 @@ from rc1_lib.config.step_metrics import OF_STRATEGIES, REWARD_TERMS
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
 from rc1_lib.training import episode_judge
-from rc1_lib.training.api import Setup
+from rc1_lib.training.api import Setup, make_strategy
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.torch_ppo import TorchPPO
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import prepare
-from rc1_lib.training.registry import make_strategy
 from rc1_lib.training.strategies import PPO
 from tests.judge.bench import overrides
 from tests.judge_server import Behaviour, FaultKind, running

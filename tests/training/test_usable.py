@@ -10,8 +10,7 @@ import torch
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import open_run
 from rc1_lib.training import usable
-from rc1_lib.training.api import Setup
-from rc1_lib.training.registry import make_engine
+from rc1_lib.training.api import Setup, make_engine
 from rc1_lib.training.train_config import load_train_config
 from rc1_lib.training.train_local import setup_of
 from rc1_lib.training.usable import check_memory

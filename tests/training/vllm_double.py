@@ -21,9 +21,8 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from rc1_lib.training.rollout.decoder import Decoder
+from rc1_lib.training.rollout.decoder import Decoder, draw
 from rc1_lib.training.rollout.sampling_weights import merged
-from rc1_lib.training.rollout.token_sampling import draw
 
 Answer = tuple[int, Any]
 Change = Callable[[str, dict[str, Any], Answer], Answer]

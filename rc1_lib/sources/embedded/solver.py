@@ -18,8 +18,8 @@ from rc1_lib.records import Language, Row
 from rc1_lib.rows.closure import Closure
 from rc1_lib.sources.embedded.form import Form, Leaf
 from rc1_lib.sources.embedded.lexicon import lexicon
-from rc1_lib.sources.embedded.multihop_kinds import forms
-from rc1_lib.sources.embedded.multihop_kinds import wordings as multihop_wordings
+from rc1_lib.sources.embedded.multihop import forms
+from rc1_lib.sources.embedded.multihop import wordings as multihop_wordings
 from rc1_lib.sources.embedded.relations import KINDS as ENTITY_KINDS
 from rc1_lib.sources.embedded.relations import relations
 from rc1_lib.sources.embedded.story_solver import story_answers

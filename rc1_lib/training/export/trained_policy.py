@@ -12,16 +12,15 @@ from transformers import GenerationConfig, PreTrainedModel
 
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import Run
-from rc1_lib.training.api import Setup
+from rc1_lib.training.api import Setup, make_engine
 from rc1_lib.training.base_model import load_base
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import Precision
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.layer_weights import is_bare_4bit, merged_weights
 from rc1_lib.training.models import base_name, fingerprint_of
-from rc1_lib.training.registry import make_engine
+from rc1_lib.training.rollout.sampling_weights import is_bare_4bit, merged_weights
 from rc1_lib.training.train_config import ModelSection
 
 

@@ -8,6 +8,8 @@ loopback alone.
 from __future__ import annotations
 
 import atexit
+import json
+import math
 import multiprocessing
 import os
 import shutil
@@ -24,11 +26,12 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch.multiprocessing.spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, start_processes
 
 from rc1_lib.runtime.libraries import quieten
+from rc1_lib.training.device import get_device, to_device
 from rc1_lib.training.memory import oom_kills
-from rc1_lib.training.ranks.packed import pack, unpack
 from rc1_lib.training.resource_errors import MEMORY, LostError
 
 Done = TypeVar("Done")
@@ -274,3 +277,55 @@ def _silence() -> LostError:
         f"a process that shares the step was silent for {minutes:g} minutes, expected it to go on; it may be stopped "
         f"(SIGSTOP, a frozen container): end it; {GO_ON}"
     )
+
+
+# Values as bytes for another process: JSON, and the tensors' own bytes. Reading them runs no code.
+
+_TENSOR, _PAIRS = "tensor", "pairs"
+
+
+def pack(value: Any, device: torch.device) -> Tensor:
+    """Return a value as uint8 on a device.
+
+    Args:
+        value: plain values of JSON and tensors, in mappings, lists and tuples. Tuples come back as lists.
+    """
+    tensors: list[Tensor] = []
+    plain = _plain(value, tensors)
+    shapes = [[str(one.dtype).removeprefix("torch."), list(one.shape), one.device.type == "cpu"] for one in tensors]
+    text = torch.frombuffer(bytearray(json.dumps([shapes, plain]).encode()), dtype=torch.uint8)
+    parts = [torch.tensor([len(text)]), text, *tensors]
+    return torch.cat([to_device(one.detach().contiguous().reshape(-1).view(torch.uint8), device) for one in parts])
+
+
+def unpack(content: Tensor) -> Any:
+    """Return the value, with its tensors on the CPU or on this process's device as they were on the sender's."""
+    start = torch.int64.itemsize
+    end = start + int(content[:start].cpu().view(torch.int64))
+    shapes, plain = json.loads(bytes(content[start:end].cpu().numpy()))
+    tensors = []
+    for name, shape, on_cpu in shapes:
+        dtype = getattr(torch, name)
+        assert isinstance(dtype, torch.dtype), f"found the tensor type '{name}'"
+        start, end = end, end + math.prod(shape) * dtype.itemsize
+        part = content[start:end].clone().view(dtype).reshape(shape)
+        tensors.append(to_device(part, torch.device("cpu") if on_cpu else get_device()))
+    return _value(plain, tensors)
+
+
+def _plain(value: Any, tensors: list[Tensor]) -> Any:
+    """Replace tensors by their place in `tensors`, and mappings by their pairs: JSON's keys are only strings."""
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        return {_TENSOR: len(tensors) - 1}
+    if isinstance(value, Mapping):
+        return {_PAIRS: [[key, _plain(one, tensors)] for key, one in value.items()]}
+    return [_plain(one, tensors) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _value(plain: Any, tensors: list[Tensor]) -> Any:
+    if isinstance(plain, dict):
+        if _TENSOR in plain:
+            return tensors[plain[_TENSOR]]
+        return {key: _value(one, tensors) for key, one in plain[_PAIRS]}
+    return [_value(one, tensors) for one in plain] if isinstance(plain, list) else plain

@@ -31,9 +31,8 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
 from rc1_lib.training.rollout.asking import Asking, Ban, ask_first
-from rc1_lib.training.rollout.decoder import Decoder, context_of
+from rc1_lib.training.rollout.decoder import Decoder, context_of, draw
 from rc1_lib.training.rollout.sampling_weights import merged
-from rc1_lib.training.rollout.token_sampling import draw
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start, Trajectory
 
 

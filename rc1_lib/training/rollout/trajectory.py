@@ -17,8 +17,7 @@ from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.rollout.asking import Ban
-from rc1_lib.training.rollout.decoder import RolloutError
-from rc1_lib.training.rollout.token_sampling import uniforms
+from rc1_lib.training.rollout.decoder import RolloutError, uniforms
 
 
 @dataclass(frozen=True, slots=True)

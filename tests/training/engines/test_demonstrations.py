@@ -11,11 +11,10 @@ import pytest
 
 from rc1_lib.config.step_metrics import measured, unmeasured
 from rc1_lib.run import Run
-from rc1_lib.training.api import Setup
+from rc1_lib.training.api import Setup, make_engine
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
 from rc1_lib.training.ppo_run import prepare
-from rc1_lib.training.registry import make_engine
 from rc1_lib.training.updates.batch import Demonstration, collate_demonstrations
 from tests.training.test_episode_engines import same
 from tests.training.tiny_world import SUPERVISED

@@ -14,9 +14,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from rc1_lib.config.engines import ENGINES, LearnsFrom, names_of
+from rc1_lib.training.api import make_engine
 from rc1_lib.training.diverged import DivergedError
 from rc1_lib.training.engines.pure_pt_sft import PurePtSFT
-from rc1_lib.training.registry import make_engine
 from rc1_lib.training.train_config import load_train_config
 from rc1_lib.training.train_local import setup_of
 from rc1_lib.training.updates.batch import Demonstration

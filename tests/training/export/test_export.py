@@ -20,8 +20,7 @@ from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import Precision
 from rc1_lib.training.export import checkpoint_export as export_module
-from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint
-from rc1_lib.training.export.final_model import write_final_model
+from rc1_lib.training.export.checkpoint_export import ExportMismatchError, export_checkpoint, write_final_model
 from rc1_lib.training.export.parity import parity
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.workspace.file_hashes import sha256_file

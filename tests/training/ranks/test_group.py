@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from rc1_lib.training.ranks import group as groups
-from rc1_lib.training.ranks.group import GO_ON, Group, group_of
-from rc1_lib.training.ranks.packed import pack, unpack
+from rc1_lib.training.ranks.group import GO_ON, Group, group_of, pack, unpack
 from rc1_lib.training.resource_errors import (
     LostError,
     shortage,

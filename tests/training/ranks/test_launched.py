@@ -14,7 +14,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ranks import group as groups
 from rc1_lib.training.ranks.group import Group
 from rc1_lib.training.ranks.launched import Launch, forget_launch, join, launch_of
-from rc1_lib.training.ranks.processes import processes_of
+from rc1_lib.training.ranks.shards import processes_of
 from tests.forks import Forks
 from tests.training.ranks import launches
 from tests.training.ranks.launches import SHARDS, started
@@ -77,7 +77,7 @@ def test_first_process_that_cannot_listen_is_reported(monkeypatch: pytest.Monkey
 
 
 def test_shards_that_processes_cannot_share_evenly_are_rejected(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rc1_lib.training.ranks.processes.launched_group", lambda: SimpleNamespace(size=3))
+    monkeypatch.setattr("rc1_lib.training.ranks.shards.launched_group", lambda: SimpleNamespace(size=3))
     assert processes_of(tiny("training.shards=6", "training.processes=1").config.training) == 3
     with pytest.raises(ConfigError, match=r"training\.shards: .* 2, expected a multiple of 3, "):
         go(tiny(SHARDS), 1)

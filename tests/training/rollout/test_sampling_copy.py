@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from transformers import BitsAndBytesConfig, PreTrainedModel, Qwen3ForCausalLM
 
 from rc1_lib.training.base_model import disable_repacking
-from rc1_lib.training.layer_weights import adapter_delta, dequantized
 from rc1_lib.training.rollout.roll_out import roll_out
-from rc1_lib.training.rollout.sampling_weights import SamplingCopy
+from rc1_lib.training.rollout.sampling_weights import SamplingCopy, adapter_delta, dequantized
 from tests.training.rollout.standin import WIDE, StandInChat, sampling, starts, with_lora
 from tests.training.rollout.test_against_full_forward import largest_gap
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from rc1_lib.training.rollout.token_sampling import draw, uniforms
+from rc1_lib.training.rollout.decoder import draw, uniforms
 
 TENTHS = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
 
