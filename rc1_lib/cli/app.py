@@ -93,7 +93,7 @@ for _panel, _commands in {
         ("overclar-penalty", reward.overclar_penalty, "rc1 overclar-penalty --ablation"),
         ("attack-reward", reward.attack_reward, "rc1 attack-reward --prompts 60"),
         ("check-answers", answers.check_answers, "rc1 check-answers --task gsm8k"),
-        ("audit-rollouts", rollouts.audit_rollouts, "rc1 audit-rollouts rollouts.jsonl --truth accuracy"),
+        ("audit-rollouts", rollouts.audit_rollouts, "rc1 audit-rollouts rollouts.jsonl --truth-key accuracy"),
         ("rescore", rollouts.rescore, "rc1 rescore rollouts.jsonl --formula 'accuracy + 0.2 * style'"),
     ),
     "The data": (

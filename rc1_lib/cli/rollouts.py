@@ -34,8 +34,8 @@ def audit_rollouts(
     held_out: Annotated[
         Path | None, typer.Option(help="Questions that no prompt may tell: such a file, or JSONL with `question`.")
     ] = None,
-    reward: Annotated[str | None, typer.Option(help=_REWARD)] = None,
-    truth: Annotated[str | None, typer.Option(help="Key of what the reward stands for, such as accuracy.")] = None,
+    reward_key: Annotated[str | None, typer.Option(help=_REWARD)] = None,
+    truth_key: Annotated[str | None, typer.Option(help="Key of what the reward stands for, such as accuracy.")] = None,
 ) -> int:
     """Check stored rollouts: rewards, cut turns, groups, hedges, proxy and truth, duplicates, leaks, the judge."""
     run = session.open()
@@ -45,10 +45,10 @@ def audit_rollouts(
 
     path = run.workspace.path(session.given(file))
     with session.progress("checking"):
-        form, frame = read_rollouts(path, reward=reward, truth=truth)
+        form, frame = read_rollouts(path, reward=reward_key, truth=truth_key)
         held = None if held_out is None else read_questions(run.workspace.path(session.given(held_out)))
         results = audit(frame, run.config.gates, held)
-    flags = flagged({"--held-out": held_out, "--reward": reward, "--truth": truth})
+    flags = flagged({"--held-out": held_out, "--reward-key": reward_key, "--truth-key": truth_key})
     return conclude(
         session, run, f"{frame.height:,} rollouts, form: {form}", results, _REPORT,
         {"rollouts": {"path": str(file), "sha256": sha256_file(path), "form": form, "rows": frame.height}},
@@ -65,7 +65,7 @@ def rescore(
     ] = None,
     judge: Annotated[bool, typer.Option("--judge", help="Pay the judged score, with the weights in force.")] = False,
     failed_only: Annotated[bool, typer.Option(help="As --judge, but only where a rollout has no reward.")] = False,
-    reward: Annotated[str | None, typer.Option(help=_REWARD)] = None,
+    reward_key: Annotated[str | None, typer.Option(help=_REWARD)] = None,
     provider: Provider = None,
 ) -> int:
     """Score stored rollouts anew and compare with their old scores; nothing is sampled.
@@ -83,7 +83,7 @@ def rescore(
         raise ConfigError(f"found {' and '.join(by)}, expected one way to score anew")
     path = run.workspace.path(session.given(file))
     if by:
-        _, frame = read_rollouts(path, reward=reward)
+        _, frame = read_rollouts(path, reward=reward_key)
         frame = frame.with_columns(old="reward", characters=frame["written"].str.len_chars())
         with stages():
             if task is not None:
@@ -92,7 +92,7 @@ def rescore(
                 new = anew.by_formula(frame, formula)
             else:
                 new = anew.by_judge(run, frame, failed_only=failed_only)
-        frame, traits = frame.with_columns(new), ["truth", *anew.traits_of(frame)]
+        frame, traits = frame.with_columns(new), anew.traits_of(frame)
     else:
         (frame, by), traits = _by_settings(session, run, path), list(anew.OUTCOME)
     about = {"rollouts": {"path": str(file), "sha256": sha256_file(path)}, "by": by}

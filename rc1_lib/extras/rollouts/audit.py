@@ -39,7 +39,10 @@ _LEAST_WORDS = 20
 """Fewest words of a text that is no copy by chance: right short answers repeat each other."""
 _DIGITS = 9
 """Rewards are compared after rounding to so many decimals: what differs by less differs by rounding."""
-_LISTED = ("line", "repeats", "similarity", "reward", "gold", "answer", "kind", "samples", "question", "held_out")
+_LISTED = (
+    "line", "repeats", "similarity", "reward", "rollouts", "most", "gold", "answer", "kind", "samples", "question",
+    "held_out",
+)  # fmt: skip
 """What the list of rollouts at fault says of each."""
 _OR = re.compile(
     r"\b(?:or|either|maybe|perhaps|possibly|probably|presumably|unsure|not sure|likely)\b|或|也许|可能|大概"
@@ -65,7 +68,7 @@ def scored(frame: pl.DataFrame) -> GateResult:
     """Check that nearly all rollouts have a reward: a missing one is not 0."""
     missing = frame.filter(pl.col("reward").is_null())
     if missing.height == frame.height:
-        return GateResult("scored", not_applicable="no rollout has a reward; --reward names its key")
+        return GateResult("scored", not_applicable="no rollout has a reward; --reward-key names it")
     share, advice = (
         1 - missing.height / frame.height,
         "find out why scoring fails; rc1 rescore --failed-only asks a judge",
@@ -89,7 +92,7 @@ def cut_turns(frame: pl.DataFrame) -> GateResult:
 def groups(frame: pl.DataFrame) -> GateResult:
     """Check how many prompts have rollouts with different rewards: from the others a comparison learns nothing."""
     reward, each = pl.col("reward").round(_DIGITS), frame.drop_nulls("reward").group_by("group", maintain_order=True)
-    found = each.agg(pl.col("line").first(), rollouts=pl.len(), least=reward.min(), most=reward.max())
+    found = each.agg(pl.col("line", "question").first(), rollouts=pl.len(), least=reward.min(), most=reward.max())
     found = found.filter(pl.col("rollouts") > 1)
     if not found.height:
         return GateResult("groups", not_applicable="no prompt has two rollouts with a reward")
@@ -137,7 +140,7 @@ def proxy(frame: pl.DataFrame, resamples: int) -> GateResult:
     """Check that of a right and a wrong rollout of one prompt the right one earns more."""
     both = frame.drop_nulls(["reward", "truth"])
     if not both.height:
-        return GateResult("proxy", not_applicable="no rollout has a reward and a truth; --truth names its key")
+        return GateResult("proxy", not_applicable="no rollout has a reward and a truth; --truth-key names it")
     right = pl.col("truth") > _middle(both["truth"])
     pairs = both.filter(right).join(both.filter(~right), on="group", suffix="_wrong")
     if not pairs.height:
@@ -181,7 +184,7 @@ def leaks(frame: pl.DataFrame, gates: Gates, held_out: pl.Series | None) -> Gate
     search = LeakSearch(held_out, asked["question"], gates.leakage)
     found = search.over([asked["question"]])
     repeated = found.repeated.filter(pl.col("similarity") > gates.leakage.max_similarity)
-    pairs = pl.concat([one.select("row", "held") for one in (repeated, found.retold.filter("leak"), found.spelled)])
+    pairs = pl.concat([one.select("row", "held") for one in (repeated, found.retold.filter("suspect"), found.spelled)])
     pairs = pairs.unique("row", maintain_order=True)
     told = asked[pairs["row"]].with_columns(held_out=held_out[pairs["held"]])
     advice = "take these prompts out of the training data, or their questions out of the held-out set"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 
 from rc1_lib.errors import ConfigError, RowError
@@ -127,8 +128,9 @@ def read_rollouts(path: Path, *, reward: str | None = None, truth: str | None = 
     numbers = sorted({name for row in rows for name in row if name.startswith(NUMBER)})
     frame = pl.DataFrame(rows, schema={**COLUMNS, **dict.fromkeys(numbers, pl.Float64)})
     paid = _number(frame, "reward", reward, _REWARDS, path)
-    functions = [name for name in numbers if name.removeprefix(NUMBER) not in ("step", "advantage", *_TRUTHS)]
-    if form == "TRL" and functions and reward is None:  # as TRL adds them: what is null is left out
+    functions = [name for name in numbers if name.removeprefix(NUMBER) not in ("step", "advantage", "reward", "score")]
+    if form == "TRL" and reward is None and not {f"{NUMBER}{name}" for name in _REWARDS} & {*numbers} and functions:
+        # As TRL adds its reward functions: what is null is left out.
         paid = pl.when(pl.any_horizontal(pl.col(functions).is_not_null())).then(pl.sum_horizontal(functions))
     return form, frame.with_columns(reward=paid, truth=_number(frame, "truth", truth, _TRUTHS, path))
 
@@ -155,7 +157,7 @@ def _records(path: Path) -> list[FileRecord]:
 def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: str) -> _Parts:
     try:
         parts = {"gold": _first(record, _GOLDS), "cut": _cut(record), "numbers": record, **read(record)}
-        prompt, completion = parts["prompt"], parts["completion"]
+        prompt, completion = (_nested(parts[name]) for name in ("prompt", "completion"))
         # A rollout that failed before its first word has no message of the policy.
         messages: list[Any] = dialogue_of(prompt, completion if len(completion) else "", where)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -183,6 +185,17 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: s
     }
 
 
+def _nested(messages: Any) -> Any:
+    """Return messages with calls in OpenAI's form; verifiers writes them flat, and formerly as texts."""
+    if isinstance(messages, str):
+        return messages
+    found = []
+    for one in messages:
+        calls = [orjson.loads(call) if isinstance(call, str) else call for call in one.get("tool_calls") or ()]
+        found.append({**one, "tool_calls": [call if "function" in call else {"function": call} for call in calls]})
+    return found
+
+
 def _first(record: _Record, names: Iterable[str]) -> Any:
     return next((record[name] for name in names if record.get(name) is not None), None)
 
@@ -201,6 +214,6 @@ def _number(frame: pl.DataFrame, what: str, named: str | None, usual: Sequence[s
     """Return the number under the key `named`, else under the first usual key that there is, else null."""
     have = [name.removeprefix(NUMBER) for name in frame.columns if name.startswith(NUMBER)]
     if named is not None and named not in have:
-        raise ConfigError(f"--{what} {named}: {path} has no number of this name, only {', '.join(have) or 'none'}")
+        raise ConfigError(f"--{what}-key {named}: {path} has no number of this name, only {', '.join(have) or 'none'}")
     name = named or next((name for name in usual if name in have), None)
     return pl.lit(None, pl.Float64) if name is None else pl.col(f"{NUMBER}{name}")
