@@ -32,7 +32,7 @@ def audit_rollouts(
     session: Session,
     file: Annotated[Path, typer.Argument(help=_FILE)],
     held_out: Annotated[
-        Path | None, typer.Option(help="Questions that no prompt may tell: such a file, or JSONL with `question`.")
+        Path | None, typer.Option(help="Questions that no prompt may repeat: such a file, or JSONL with `question`.")
     ] = None,
     reward_key: Annotated[str | None, typer.Option(help=_REWARD)] = None,
     truth_key: Annotated[str | None, typer.Option(help="Key of what the reward stands for, such as accuracy.")] = None,
@@ -68,7 +68,7 @@ def rescore(
     reward_key: Annotated[str | None, typer.Option(help=_REWARD)] = None,
     provider: Provider = None,
 ) -> int:
-    """Score stored rollouts anew and compare with their old scores; nothing is sampled.
+    """Score stored rollouts again and compare with their old scores; nothing is sampled.
 
     Evaluated episodes are paid by other settings of the reward: --set training.reward.turn=0.05, overclar.alpha=0.3.
     """
@@ -80,7 +80,7 @@ def rescore(
     ways = {"--task": task, "--formula": formula, "--judge": judge, "--failed-only": failed_only}
     by = {name: value for name, value in ways.items() if value}
     if len(by) > 1:
-        raise ConfigError(f"found {' and '.join(by)}, expected one way to score anew")
+        raise ConfigError(f"found {' and '.join(by)}, expected one of them")
     path = run.workspace.path(session.given(file))
     if by:
         _, frame = read_rollouts(path, reward=reward_key)
@@ -116,7 +116,7 @@ def _by_settings(session: Session, run: Run, path: Path) -> tuple[pl.DataFrame, 
     try:
         frame = of_episodes(read_episodes(path), before, now)
     except EvaluationError as error:
-        raise RC1Error(f"{error}. Other rollouts are scored anew by --task, --formula or --judge") from None
+        raise RC1Error(f"{error}. Other rollouts are scored again by --task, --formula or --judge") from None
     if before == now:
         raise ConfigError(f"{path}: the reward is as it was; change it, as by --set training.reward.turn=0.05")
     differs = {name: [was, asdict(now)[name]] for name, was in asdict(before).items() if was != asdict(now)[name]}

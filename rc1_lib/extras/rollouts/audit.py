@@ -12,10 +12,10 @@ import polars as pl
 
 from rc1_lib.answer_rules.doubts import is_doubtful
 from rc1_lib.answer_rules.golds import Form, form_of
-from rc1_lib.answer_rules.message import MARK, OTHER_MARK, final_answer
+from rc1_lib.answer_rules.message import MARK, OTHER_MARK, final_answer, last_statement
 from rc1_lib.answer_rules.plain_text import plain_text
 from rc1_lib.answer_rules.refusals import declines
-from rc1_lib.answer_rules.verdicts import verdict_in
+from rc1_lib.answer_rules.verdicts import last_verdict, verdict_in
 from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.extras.rollouts.means import means
@@ -32,7 +32,8 @@ MAX_CUT = 0.2
 MAX_FLAT = 0.9
 """Largest share of prompts whose rollouts all earn the same, as there: a comparison learns from the others only."""
 MAX_OPEN = 0.02
-"""Largest share of paid answers that hedge, or refuse: the patterns misread about as many plain answers."""
+"""Largest share of paid answers that hedge, or refuse: of the last sentences of GSM8K's solutions the patterns misread
+0.6 %."""
 MAX_UNSTABLE = 0.1
 """Largest share of rollouts on which the judge's scores disagree, as the gate `judge_stability` allows."""
 _LEAST_WORDS = 20
@@ -47,11 +48,13 @@ _LISTED = (
 _OR = re.compile(
     r"\b(?:or|either|maybe|perhaps|possibly|probably|presumably|unsure|not sure|likely)\b|或|也许|可能|大概"
 )
-"""A hedge in words. The patterns of numbers would find a denial in many a title, and a comparison in a date."""
+"""A hedge in words: in sentences and titles the patterns of numbers would find many a denial."""
+_SHORT = 6
+"""Most words of an answer that is a number and hardly more."""
 
 
 def audit(frame: pl.DataFrame, gates: Gates, held_out: pl.Series | None = None) -> list[GateResult]:
-    """Return the verdicts of all checks on at least one rollout; `held_out` are questions that no prompt may tell."""
+    """Return the verdicts of all checks on at least one rollout; `held_out` are questions that no prompt may repeat."""
     return [
         scored(frame),
         cut_turns(frame),
@@ -112,28 +115,28 @@ def hedges(frame: pl.DataFrame) -> GateResult:
     paid = frame.filter(answers & earns & (pl.col("final") != ""))
     if not paid.height:
         return GateResult("hedges", not_applicable="no paid rollout ends in an answer that is marked or has a gold one")
-    said = paid.with_columns(answer=pl.col("final").map_elements(final_answer, pl.String))
-    kinds = [_openness(answer, gold) for answer, gold in said.select("answer", "gold").iter_rows()]
-    opened = said.with_columns(kind=pl.Series(kinds, dtype=pl.String)).drop_nulls("kind")
+    read = [_openness(final, gold) for final, gold in paid.select("final", "gold").iter_rows()]
+    opened = paid.hstack(pl.DataFrame(read, {"answer": pl.String, "kind": pl.String}, orient="row")).drop_nulls("kind")
     shares = {kind: opened.filter(kind=kind).height / paid.height for kind in ("hedges", "refuses")}
     advice = "read them: an answer rule that pays these teaches them; rc1 check-answers tries rules"
     checks = [at_most(f"paid answer {kind}, share", share, MAX_OPEN, advice) for kind, share in shares.items()]
     return _verdict("hedges", opened, *checks, info("paid answers", paid.height))
 
 
-def _openness(answer: str, gold: str | None) -> str | None:
-    """Say how an answer leaves its question open; None if it does not."""
+def _openness(final: str, gold: str | None) -> tuple[str, str | None]:
+    """Return a final message's answer, and how it leaves its question open; None if it does not."""
+    form = Form.TEXT if gold is None else form_of([gold])
+    answer = final_answer(final, last_verdict if form is Form.VERDICT else last_statement)
+    plain = (plain_text(answer) or answer).casefold()
     if declines(answer):
-        return "refuses"
-    form, plain = Form.TEXT if gold is None else form_of([gold]), (plain_text(answer) or answer).casefold()
-    match form:
-        case Form.VERDICT:
-            hedged = verdict_in(answer) is None
-        case Form.NUMBER:
-            hedged = is_doubtful(plain) or ";" in plain
-        case Form.TEXT:
-            hedged = _OR.search(plain) is not None and not _OR.search((gold or "").casefold())
-    return "hedges" if hedged else None
+        return answer, "refuses"
+    if form is Form.VERDICT:
+        hedged = verdict_in(answer) is None
+    elif form is Form.NUMBER and len(plain.split()) <= _SHORT:
+        hedged = is_doubtful(plain) or ";" in plain
+    else:
+        hedged = _OR.search(plain) is not None and not _OR.search((gold or "").casefold())
+    return answer, "hedges" if hedged else None
 
 
 def proxy(frame: pl.DataFrame, resamples: int) -> GateResult:
@@ -147,7 +150,7 @@ def proxy(frame: pl.DataFrame, resamples: int) -> GateResult:
         return GateResult("proxy", not_applicable="no prompt has a right and a wrong rollout")
     gap = (pairs["reward"] - pairs["reward_wrong"]).round(_DIGITS)
     found = means(pl.DataFrame({"won": (1 + gap.sign()) / 2}), pairs["question"], resamples)["won"]
-    advice = "the reward does not tell right from wrong on these prompts: mend it before you train on it"
+    advice = "the reward does not distinguish right from wrong on these prompts: fix it before you train on it"
     return _verdict(
         "proxy", pairs.filter(gap < 0), above("right one earns more, lower end", found.low, 0.5, advice),
         info("right one earns more, share of pairs", found.value), info("pairs", pairs.height),
@@ -189,7 +192,7 @@ def leaks(frame: pl.DataFrame, gates: Gates, held_out: pl.Series | None) -> Gate
     told = asked[pairs["row"]].with_columns(held_out=held_out[pairs["held"]])
     advice = "take these prompts out of the training data, or their questions out of the held-out set"
     return _verdict(
-        "leaks", told, equal("prompts that tell a held-out question", told.height, 0, advice),
+        "leaks", told, equal("prompts that repeat a held-out question", told.height, 0, advice),
         at_least("held-out questions searched for", search.checkable, 1, "all are shorter than gates.leakage.ngram"),
         info("different prompts", asked.height),
     )  # fmt: skip

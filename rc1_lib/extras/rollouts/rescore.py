@@ -1,4 +1,4 @@
-"""Score stored rollouts anew, and compare old and new on the same rollouts: nothing is sampled."""
+"""Score stored rollouts again, and compare old and new on the same rollouts: nothing is sampled."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def write_rescored(
     """Compare, and write the report and the rollouts whose score changed; return the report's path and the report.
 
     Args:
-        about: what was scored anew, and how, which names the report.
+        about: what was scored again, and how, which names the report.
         frame: as `compare` takes it, with `line`.
     """
     found = compare(frame, traits, run.config.gates.shared.resamples)

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rc1_lib.extras.rollouts.audit import audit, leaks
+from rc1_lib.extras.rollouts.audit import audit, hedges, leaks
 from rc1_lib.extras.rollouts.read import COLUMNS, read_rollouts
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import open_run
@@ -113,6 +113,17 @@ def test_right_answers_of_every_form_are_no_hedges(tmp_path: Path) -> None:
     frame = sound().head(len(golds)).with_columns(gold=pl.Series(golds), final=pl.Series(golds), reward=1.0)
     found = verdicts(frame, tmp_path)["hedges"]
     assert (found.status, found.offenders) == (Status.PASSED, ())
+
+
+def test_last_sentences_of_gsm8k_are_hardly_ever_called_a_hedge(shared_data: Path, tmp_path: Path) -> None:
+    lines = (shared_data / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()[:1000]
+    solutions = [json.loads(line)["answer"].rpartition("####") for line in lines]
+    frame = pl.DataFrame(
+        {"line": range(1000), "final": [said.strip() for said, _, _ in solutions],
+         "gold": [gold.strip() for *_, gold in solutions], "reward": 1.0}
+    )  # fmt: skip
+    found = hedges(frame)
+    assert found.status is Status.PASSED and len(found.offenders) <= 10, "people wrote them as solutions"
 
 
 def test_real_dialogues_of_tau_bench_show_cut_ones_and_flat_prompts(shared_data: Path, tmp_path: Path) -> None:

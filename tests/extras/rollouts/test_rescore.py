@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from rc1_lib.extras.rollouts.read import COLUMNS
 from rc1_lib.extras.rollouts.rescore import by_formula, by_judge, by_rule, compare, of_episodes
 from rc1_lib.reward.weighted_judge import WeightedJudge, finish
 from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import read_json
 from tests.environment.test_rewards import SETTINGS
 from tests.evaluation.tables import episode, outcome, row
 from tests.judge.bench import dialogues
@@ -90,9 +92,7 @@ def test_judge_is_asked_only_where_there_is_no_reward(fresh_copy: Callable[..., 
     schema = {"messages": COLUMNS["messages"], "reward": pl.Float64}
     frame = pl.DataFrame({"messages": said, "reward": [0.25, None, 0.75]}, schema=schema)
     every = by_judge(run, frame, failed_only=False)
-    weights = run.workspace.path(run.config.weights).read_bytes()
-    import orjson
-
-    rated = finish(lambda: WeightedJudge(run, orjson.loads(weights)).rate(said))
+    weighted = WeightedJudge(run, read_json(run.workspace.path(run.config.weights)))
+    rated = finish(partial(weighted.rate, said))
     assert every.to_list() == [one.reward for one in rated] and None not in every.to_list()
     assert by_judge(run, frame, failed_only=True).to_list() == [0.25, every[1], 0.75]
