@@ -17,6 +17,7 @@ from rc1_lib.cli import (
     preflight,
     release,
     reward,
+    rollouts,
     scorecache,
     setup,
     train,
@@ -96,6 +97,8 @@ for _panel, _commands in {
         ("overclar-penalty", reward.overclar_penalty, "rc1 overclar-penalty --ablation"),
         ("attack-reward", reward.attack_reward, "rc1 attack-reward --prompts 60"),
         ("check-answers", answers.check_answers, "rc1 check-answers --task gsm8k"),
+        ("audit-rollouts", rollouts.audit_rollouts, "rc1 audit-rollouts rollouts.jsonl --truth-key accuracy"),
+        ("rescore", rollouts.rescore, "rc1 rescore rollouts.jsonl --formula 'accuracy + 0.2 * style'"),
     ),
     "The data": (
         ("build-pool", pool.build_pool, "rc1 build-pool --n 1200 --sources my_questions"),

@@ -3,6 +3,7 @@
 | extra | what | group |
 |---|---|---|
 | `adapters` | the judge as a reward function for TRL and verl | |
+| `rollouts` | rollouts of any trainer: read, checked, scored again | |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
 | `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """

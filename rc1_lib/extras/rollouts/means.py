@@ -1,0 +1,30 @@
+"""Means over rollouts with intervals that resample whole prompts, on which alone rollouts are independent."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from rc1_lib.config.training import HELD_OUT_SEED
+from rc1_lib.numbers.uncertainty import CONFIDENCE
+from rc1_lib.reward.intervals import Interval, Vector, bootstrap
+
+
+def means(values: pl.DataFrame, groups: pl.Series, resamples: int) -> dict[str, Interval]:
+    """Return the mean of each column, nulls left out, all on the same resamples, so that differences are paired.
+
+    `values` has a row per rollout or pair, at least one, and numbers or truth values; `groups` has each row's question.
+    """
+    numbers = values.cast(pl.Float64).to_numpy()
+    known = ~np.isnan(numbers)
+    sums = np.hstack([np.where(known, numbers, 0.0), known])
+
+    def statistics(weights: Vector) -> dict[str, float]:
+        over, of = (weights @ sums).reshape(2, -1)
+        with np.errstate(invalid="ignore"):
+            return dict(zip(values.columns, (over / of).tolist(), strict=True))
+
+    return bootstrap(
+        statistics, groups=groups.to_numpy(), weights=np.ones(values.height), resamples=resamples,
+        confidence=CONFIDENCE, seed=HELD_OUT_SEED,
+    )  # fmt: skip
