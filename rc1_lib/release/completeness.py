@@ -10,7 +10,7 @@ from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.evaluation.tables import Rows
 from rc1_lib.evidence import DATA
 from rc1_lib.plots.training import read_metrics
-from rc1_lib.preflight.round_report import PASSED
+from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.ledger import read_ledger

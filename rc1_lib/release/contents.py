@@ -17,7 +17,7 @@ from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.evidence import DERIVED, bound
 from rc1_lib.gate_report import PLOTS
-from rc1_lib.preflight.round_report import PASSED
+from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.release.ready import Ready, name_of

@@ -21,7 +21,7 @@ from rc1_lib.gate_report import PLOTS
 from rc1_lib.masking import mask, mask_tree, secrets
 from rc1_lib.plots.training import curves, read_metrics
 from rc1_lib.preflight.carried_ticket import why_outdated
-from rc1_lib.preflight.round_report import FAILED, PASSED
+from rc1_lib.preflight.round_files import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import BUCKETS, PASSING, GateResult, Status
 from rc1_lib.release.completeness import completeness
