@@ -13,8 +13,9 @@ from rc1_lib.check_words import check_rows, figure, round_sentence
 from rc1_lib.config.file import departures
 from rc1_lib.gates.gate_list import round_name, round_title
 from rc1_lib.preflight.carried_ticket import carried
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import round_passed, write_round
-from rc1_lib.preflight.ticket import check_unchanged, issue_ticket, revoke_ticket, verify_ticket, vouched_by
+from rc1_lib.preflight.ticket import check_unchanged, revoke_ticket, verify_ticket, vouched_by
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import now, write_json

@@ -10,8 +10,8 @@ import torch
 
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import evaluate, gates_of_round, not_applicable
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
-from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import Run, open_run
 from tests.conftest import Verdicts
 from tests.training.tiny_world import OVERRIDES, write_base

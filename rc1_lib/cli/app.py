@@ -135,7 +135,9 @@ command(
 )  # fmt: skip
 
 _ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs: verify it, revoke it.")
-command(_ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=3000")
+command(
+    _ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=3000", writes=False
+)  # fmt: skip
 command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 

@@ -220,8 +220,7 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
     _print_ticket(session, ticket)
     session.show(*filter(None, [other_code(ticket)]))
     words = "ticket valid: every file, the code and the configuration are those that passed both rounds"
-    ending = warned(session, run, Ending("pass", words))
-    return end(session, ending, {"valid": True, "ticket": ticket})
+    return end(session, Ending("pass", words), {"valid": True, "ticket": ticket})
 
 
 def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Why; recorded in the ticket.")]) -> int:

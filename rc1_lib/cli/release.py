@@ -20,15 +20,23 @@ _ANOTHER = "ask for the package again, and compare its SHA-256 with the sender's
 _WORLD = "outputs/rc1_world"
 
 
-def report(session: Session, seed: Seed = None) -> int:
-    """Write one page about a run, passed or failed.
+def report(
+    session: Session,
+    form: Annotated[
+        Literal["html", "junit"],
+        typer.Option("--format", help="html: one page. junit: the gates as test cases, for CI."),
+    ] = "html",
+    seed: Seed = None,
+) -> int:
+    """Write one page about a run, passed or failed, or its gates for a CI server.
 
     It needs no ticket. The page of a failed run says FAILED at the top. The same files give the same page.
     """
+    from rc1_lib.release.junit import write_junit
     from rc1_lib.release.report import write_page
 
     run = session.open({"pool.seed": seed}, remembered=True)
-    page = write_page(run)
+    page = write_junit(run) if form == "junit" else write_page(run)
     session.show(*(f"failed: {reason}" for reason in page.failed))
     session.show(f"SHA-256 {page.sha256}")
     place, count = run.workspace.path(page.path), len(page.failed)

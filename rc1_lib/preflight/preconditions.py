@@ -8,7 +8,6 @@ from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.reward_hacking import library
 from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.file import load_config
-from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import CONFIG, GIVEN, Evidence
@@ -16,13 +15,13 @@ from rc1_lib.gates.gate_list import PREFLIGHT, evaluate
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
+from rc1_lib.preflight.ticket import check_base
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.records import PASSING
 from rc1_lib.run import CONFIG_OF_PROFILE, Run
 from rc1_lib.runtime.libraries import check_hub, lacking_for_training
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
-from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.training.derived import BASE
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
@@ -178,15 +177,3 @@ def check_can_issue(run: Run) -> None:
     """
     check_base(run)
     check_can_sign(run)
-
-
-def check_base(run: Run) -> None:
-    """Reject a base on the hub without a commit, since no ticket could pin its bytes, and one that cannot be trained.
-
-    Raises:
-        ConfigError: says how to pin it, or which of its tokens has no embedding.
-    """
-    if BASE.applies(run):
-        check_tokens(run.workspace.find(run.config.base_model))
-    else:
-        check_pinned(run.config.base_model, "base_model")

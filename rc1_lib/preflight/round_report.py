@@ -15,6 +15,7 @@ from rc1_lib.errors import RowError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import gates_of_round
 from rc1_lib.pool.derived import POOL
+from rc1_lib.preflight.round_files import FAILED, PASSED
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.git import GitState, code_named, read_code
 from rc1_lib.records import PASSING, GateResult, Status, not_applicable_of, waivers_of
@@ -22,8 +23,6 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run, published_config
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, write_checksum, write_json, write_text
 
-PASSED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_pass.json"}
-FAILED = {1: "reports/preflight/round1.json", 2: "reports/preflight/round2_fail.json"}
 _FIRST_NAMES = {"shadow_eval": "shadow", "seed_pool": "pool", "seed_pool_balanced": "balanced", "ppo_cfg": "config"}
 """Keys of the original `round1.json` -> ours."""
 

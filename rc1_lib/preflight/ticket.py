@@ -14,28 +14,26 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from rc1_lib.calibration.overclar_ablation import ABLATION
-from rc1_lib.calibration.reward_hacking import HACKING
-from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
-from rc1_lib.config.file import departures, flatten
+from rc1_lib.config.file import flatten
 from rc1_lib.config.foreign_gates import foreign_facts
+from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.evidence import NAMES, Evidence, bound, described
+from rc1_lib.evidence import NAMES, bound, described
 from rc1_lib.judge.prompt import judge_identity
-from rc1_lib.preflight.preconditions import check_base, check_can_issue
-from rc1_lib.preflight.round_report import FAILED, PASSED, fingerprints, read_round
-from rc1_lib.preflight.ticket_key import envelope_of, listed_causes, revoke_for_good, signature_causes
+from rc1_lib.preflight.round_files import FAILED
+from rc1_lib.preflight.ticket_key import listed_causes, revoke_for_good, signature_causes
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.provenance.derived import Described
 from rc1_lib.provenance.git import code_named, read_code
 from rc1_lib.provenance.pinned_files import check_vouched
-from rc1_lib.run import Run, published_config, without_free_keys
+from rc1_lib.run import Run, without_free_keys
+from rc1_lib.training.base_tokens import check_tokens
+from rc1_lib.training.derived import BASE
 from rc1_lib.workspace.artifacts import now, read_json, sha256_json, write_checksum, write_json
-from rc1_lib.workspace.file_hashes import forget_hashes, sha256_file
+from rc1_lib.workspace.file_hashes import sha256_file
 
 TICKET = "reports/preflight/ticket.json"
-_VERSION = 1
-_AGAIN = "run `rc1 preflight` again"
+AGAIN = "run `rc1 preflight` again"
 
 
 class _Print(BaseModel):
@@ -90,82 +88,10 @@ class Ticket(BaseModel):
     revoked: _Revocation | None
 
 
-def issue_ticket(run: Run, judged: Mapping[int, Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """Issue the ticket after two passed rounds.
-
-    Args:
-        run: workspace and configuration.
-        judged: round -> its report, of the rounds that this process judged. Those of an earlier process are read from
-            the workspace, as `rc1 round2` does after `rc1 round1`.
-
-    Raises:
-        TicketError: when a round is missing or failed, or when anything changed between the rounds or since.
-        RC1Error: when the base is on the hub without a commit, or when the configured key cannot sign.
-    """
-    check_can_issue(run)
-    forget_hashes()
-    evidence = Evidence(run)
-    files = fingerprints(evidence)
-    rounds = [(judged or {}).get(number) or read_round(run, number) or {} for number in PASSED]
-    for number, report in zip(PASSED, rounds, strict=True):
-        if faults := list(_faults(run, report, number, files)):
-            raise TicketError(f"no ticket: {'; '.join(faults)}; {_AGAIN}")
-    issued = datetime.now(UTC)
-    body: dict[str, Any] = {
-        "version": _VERSION,
-        "profile": run.config.profile,
-        "issued": issued.isoformat(timespec="seconds"),
-        "expires": (issued + timedelta(hours=run.config.ticket.ttl_hours)).isoformat(timespec="seconds"),
-        **code_named(read_code()),
-        "code_sha256": code_sha256(),
-        "config_sha256": run.config_sha256,
-        "overrides": list(run.overrides),
-        "foreign_gates": foreign_facts(),
-        "judge": judge_identity(run),
-        "files": files,
-        "reports": {
-            name: {"path": path, "sha256": sha256_file(run.workspace.path(path))} for name, path in _reports(run)
-        },
-        "config": run.config.model_dump(mode="json"),
-        "waived": {name: why for report in rounds for name, why in report["waived"].items()},
-        "not_applicable": {name: why for report in rounds for name, why in report["not_applicable"].items()},
-        "thresholds_changed": departures(run.config, published_config()),
-    }
-    ticket = {**body, "ticket_sha256": sha256_json(body), "envelope": envelope_of(run, body), "revoked": None}
-    _write(run, ticket)
-    return ticket
-
-
-def _write(run: Run, ticket: Mapping[str, Any]) -> None:
+def write_ticket(run: Run, ticket: Mapping[str, Any]) -> None:
+    """Write a ticket to the workspace, with its checksum."""
     write_json(run.workspace.path(TICKET), ticket)
     write_checksum(run.workspace, TICKET)
-
-
-def _faults(
-    run: Run, report: Mapping[str, Any], number: int, files: Mapping[str, Mapping[str, str | None]]
-) -> Iterator[str]:
-    """Say why a round earns no ticket now: it did not pass, or it was about other code, settings or files."""
-    if report.get("pass") is not True:
-        yield f"round {number} has not passed according to its report"
-    elif (report.get("code_sha256"), report.get("config_sha256")) != (code_sha256(), run.config_sha256):
-        yield f"round {number} was run with other code or another configuration"
-    elif report.get("foreign_gates") != foreign_facts():
-        yield f"round {number} was run with other gates of other packages"
-    else:
-        for name, one in files.items():
-            if one["sha256"] is None or report["files"].get(name) != one:
-                yield f"{one['path']} is not the file that round {number} read"
-
-
-def _reports(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield name and path of the reports that a ticket pins: of both rounds, and those that their gates read."""
-    for number, path in PASSED.items():
-        yield f"round{number}", path
-    if WEIGHTS.applies(run) and named_report(run, content := read_content(run))[0] is not None:
-        yield "calibration", content["report"]["path"]
-    for one in (HACKING, ABLATION):  # a waived gate may leave no report
-        if one.path(run).is_file():
-            yield one.name, one.where(run)
 
 
 def stated(ticket: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +99,8 @@ def stated(ticket: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in ticket.items() if key not in ("ticket_sha256", "envelope", "revoked")}
 
 
-def _digest(ticket: dict[str, Any]) -> str:
+def digest_of(ticket: dict[str, Any]) -> str:
+    """Return the SHA-256 of what a ticket states."""
     return sha256_json(stated(ticket))
 
 
@@ -189,15 +116,15 @@ def read_ticket(run: Run) -> dict[str, Any]:
     except FileNotFoundError:
         raise TicketError(f"{path}: there is no ticket; run `rc1 preflight` and pass both rounds") from None
     except ValueError as error:
-        raise TicketError(f"{path}: is not JSON ({error}); {_AGAIN}") from None
+        raise TicketError(f"{path}: is not JSON ({error}); {AGAIN}") from None
     except OSError as error:
-        raise TicketError(f"{path}: cannot be read ({error.strerror}); {_AGAIN}") from None
+        raise TicketError(f"{path}: cannot be read ({error.strerror}); {AGAIN}") from None
     try:
         Ticket.model_validate(ticket)
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(str(part) for part in fault["loc"]) or "the file"
-        raise TicketError(f"{path}: is not a ticket: {where}: {fault['msg']}; {_AGAIN}") from None
+        raise TicketError(f"{path}: is not a ticket: {where}: {fault['msg']}; {AGAIN}") from None
     return dict(ticket)
 
 
@@ -218,7 +145,7 @@ def verify_ticket(run: Run, at: datetime | None = None) -> dict[str, Any]:
     ]
     if (profile := ticket.get("profile")) != (ours := run.config.profile):  # all other differences follow from that
         causes.append(
-            f"it was issued for profile '{profile}', not for '{ours}'; give the flags of its preflight, or {_AGAIN} "
+            f"it was issued for profile '{profile}', not for '{ours}'; give the flags of its preflight, or {AGAIN} "
             f"with profile '{ours}'"
         )
     else:
@@ -255,11 +182,11 @@ def check_same_settings(run: Run) -> None:
 
 def _own_causes(ticket: dict[str, Any], at: datetime) -> list[str]:
     causes = []
-    if ticket["revoked"] is None and ticket.get("ticket_sha256") != _digest(ticket):
+    if ticket["revoked"] is None and ticket.get("ticket_sha256") != digest_of(ticket):
         causes.append("it was edited after it was issued (its digest does not match)")
     shape = Ticket.model_validate(ticket)
     if at >= shape.expires:
-        causes.append(f"it expired at {ticket['expires']}; {_AGAIN}")
+        causes.append(f"it expired at {ticket['expires']}; {AGAIN}")
     if shape.issued - at > timedelta(minutes=5):  # no sum, which overflows in the year 9999
         causes.append(f"it was issued in the future ({ticket['issued']}); check the clock")
     return causes
@@ -268,7 +195,7 @@ def _own_causes(ticket: dict[str, Any], at: datetime) -> list[str]:
 def _revoked(run: Run, ticket: dict[str, Any]) -> list[str]:
     """Return every revocation: the ticket's own note, the lists, and a second round that has failed since."""
     noted = ticket["revoked"]
-    listed = listed_causes(run, Ticket.model_validate(ticket).issued, _digest(ticket))
+    listed = listed_causes(run, Ticket.model_validate(ticket).issued, digest_of(ticket))
     causes = [f"it was revoked at {noted['time']}: {noted['reason']}"] if noted else []
     causes += [one for one in listed if one not in causes]
     if run.workspace.path(FAILED[2]).exists():  # a round that passes removes it
@@ -280,13 +207,13 @@ def _run_causes(ticket: dict[str, Any], run: Run) -> list[str]:
     causes = []
     if ticket.get("code_sha256") != code_sha256():
         issued = f"by {_named(ticket)}, this is {_named(_here())}"
-        causes.append(f"the code has changed since it was issued ({issued}); {_AGAIN}")
+        causes.append(f"the code has changed since it was issued ({issued}); {AGAIN}")
     if (theirs := ticket["foreign_gates"]) != (ours := foreign_facts()):
-        causes.append(f"gates of other packages differ ({_differing(ours, theirs)}); {_AGAIN}")
+        causes.append(f"gates of other packages differ ({_differing(ours, theirs)}); {AGAIN}")
     if ticket.get("config_sha256") != run.config_sha256:
         causes.append(
             f"the effective configuration differs ({_differences(ticket['config'], run)}); leave away the "
-            f"flags that change them, or {_AGAIN}"
+            f"flags that change them, or {AGAIN}"
         )
     try:
         judge = judge_identity(run)
@@ -349,6 +276,18 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         except ConfigError as error:
             causes.append(str(error))
     return causes
+
+
+def check_base(run: Run) -> None:
+    """Reject a base on the hub without a commit, since no ticket could pin its bytes, and one that cannot be trained.
+
+    Raises:
+        ConfigError: says how to pin it, or which of its tokens has no embedding.
+    """
+    if BASE.applies(run):
+        check_tokens(run.workspace.find(run.config.base_model))
+    else:
+        check_pinned(run.config.base_model, "base_model")
 
 
 def _report_causes(ticket: dict[str, Any], run: Run) -> Iterator[str]:
@@ -417,6 +356,6 @@ def revoke_ticket(run: Run, reason: str) -> bool:
     if ticket["revoked"] is None:
         # Without its digest the ticket stays invalid even if somebody removes the note.
         revoked = {**ticket, "ticket_sha256": None, "revoked": {"time": now(), "reason": reason}}
-        _write(run, revoked)
-    revoke_for_good(run, _digest(ticket), reason)
+        write_ticket(run, revoked)
+    revoke_for_good(run, digest_of(ticket), reason)
     return True

@@ -20,7 +20,7 @@ from rc1_lib.evaluation.tables import Rows
 from rc1_lib.evidence import DATA, DERIVED, bound
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.plots.training import read_metrics
-from rc1_lib.preflight.round_report import PASSED
+from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.release.ready import Ready, name_of

@@ -21,7 +21,7 @@ from rc1_lib.gate_report import PLOTS
 from rc1_lib.masking import mask, mask_tree, secrets
 from rc1_lib.plots.training import curves, read_metrics
 from rc1_lib.preflight.carried_ticket import why_outdated
-from rc1_lib.preflight.round_report import FAILED, PASSED
+from rc1_lib.preflight.round_files import FAILED, PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import BUCKETS, PASSING, GateResult, Status
 from rc1_lib.release.contents import completeness
@@ -75,8 +75,8 @@ def write_page(run: Run) -> Page:
     Raises:
         RC1Error: when a report cannot be read or has another form.
     """
-    training, ticket, rounds = _read(run, TRAINING_REPORT), _read(run, TICKET), _rounds(run)
-    evaluation = _read(run, EVALUATION.where(run)) if training and training.get("evaluation") else None
+    training, ticket, rounds = read_report(run, TRAINING_REPORT), read_report(run, TICKET), rounds_of(run)
+    evaluation = read_report(run, EVALUATION.where(run)) if training and training.get("evaluation") else None
     failed = tuple(_failures(run, training, evaluation, ticket, rounds))
     page = run.workspace.path(PAGE)
     text = _render(
@@ -99,7 +99,7 @@ def _render(**context: object) -> str:
     return environment.get_template("report.html.j2").render(context)
 
 
-def _read(run: Run, name: str) -> dict[str, Any] | None:
+def read_report(run: Run, name: str) -> dict[str, Any] | None:
     """Read a JSON file of the workspace without the values of secrets; None if it does not exist."""
     path = run.workspace.path(name)
     if not path.is_file():
@@ -115,7 +115,7 @@ def _read(run: Run, name: str) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class Round:
     """A report of gates; every comparison in it is evaluated again."""
 
     name: str
@@ -124,18 +124,18 @@ class _Round:
     gates: Sequence[GateResult]
 
 
-def _rounds(run: Run) -> list[_Round]:
+def rounds_of(run: Run) -> list[Round]:
     """Return both rounds (a failed report comes before a passed one) and those of the latest nightly."""
     found = []
     for number in (1, 2):
         name = FAILED[number] if run.workspace.path(FAILED[number]).is_file() else PASSED[number]
-        if (body := _read(run, name)) is not None:
+        if (body := read_report(run, name)) is not None:
             with in_form(run.workspace.path(name)):
-                found.append(_Round(f"round {number}", name, body, _gates_in(body["gates"])))
-    if (body := _read(run, _NIGHTLY)) is not None:
+                found.append(Round(f"round {number}", name, body, _gates_in(body["gates"])))
+    if (body := read_report(run, _NIGHTLY)) is not None:
         with in_form(run.workspace.path(_NIGHTLY)):
             for name, gates in body["rounds"].items():
-                found.append(_Round(f"nightly, {name}", _NIGHTLY, body, _gates_in(gates)))
+                found.append(Round(f"nightly, {name}", _NIGHTLY, body, _gates_in(gates)))
     return found
 
 
@@ -146,7 +146,7 @@ def _gates_in(gates: Sequence[Mapping[str, Any]]) -> list[GateResult]:
 _Body = Mapping[str, Any] | None
 
 
-def _failures(run: Run, training: _Body, evaluation: _Body, ticket: _Body, rounds: Sequence[_Round]) -> Iterator[str]:
+def _failures(run: Run, training: _Body, evaluation: _Body, ticket: _Body, rounds: Sequence[Round]) -> Iterator[str]:
     """Yield why the run failed: something failed or is missing, or the policy had another ticket."""
     for one in rounds:
         if any(gate.status not in PASSING for gate in one.gates):
@@ -186,7 +186,7 @@ def _facts(run: Run, ticket: _Body) -> list[tuple[str, str]]:
     return facts
 
 
-def _waivers(rounds: Sequence[_Round]) -> dict[str, str]:
+def _waivers(rounds: Sequence[Round]) -> dict[str, str]:
     """Return gate -> why it was waived, or why it has nothing to judge."""
     found = {}
     for gate in (gate for one in rounds for gate in one.gates):
@@ -197,7 +197,7 @@ def _waivers(rounds: Sequence[_Round]) -> dict[str, str]:
     return found
 
 
-def _changed(run: Run, rounds: Sequence[_Round], evaluation: _Body) -> Rows:
+def _changed(run: Run, rounds: Sequence[Round], evaluation: _Body) -> Rows:
     """Return the settings that differ from the published ones."""
     file, found = EVALUATION.where(run) if evaluation else "", evaluation
     if found is None and rounds:
@@ -274,16 +274,16 @@ def _training(run: Run, training: _Body) -> _Section:
         section.tables.append(completeness(run, training))
     from rc1_lib.forecast.learnability import START_REPORT  # here, because it needs torch
 
-    if (found := _read(run, START_REPORT)) is not None:
+    if (found := read_report(run, START_REPORT)) is not None:
         section.files.append(START_REPORT)
         with in_form(run.workspace.path(START_REPORT)):
             section.tables.append(_checks("Could it learn at its start?", _gates_in([found["gate"]])))
     return section
 
 
-def _reward(run: Run, rounds: Sequence[_Round]) -> _Section:
+def _reward(run: Run, rounds: Sequence[Round]) -> _Section:
     """Return what the calibration found, what worthless policies earn, and what the judge cost."""
-    found = {name: _read(run, name) for name in _reward_files(run, rounds)}
+    found = {name: read_report(run, name) for name in _reward_files(run, rounds)}
     reports = {name: body for name, body in found.items() if body is not None}
     section = _Section("The reward and its judge", "Weights are fitted to success, then compared with the old score.")
     if not reports:
@@ -305,10 +305,10 @@ def _reward(run: Run, rounds: Sequence[_Round]) -> _Section:
     return section
 
 
-def _reward_files(run: Run, rounds: Sequence[_Round]) -> list[str]:
+def _reward_files(run: Run, rounds: Sequence[Round]) -> list[str]:
     """Return the calibration that the weights name, the shadow run, and the reports that the rounds read."""
     with in_form(run.workspace.path(run.config.weights)):
-        report = (_read(run, run.config.weights) or {}).get("report") or {}
+        report = (read_report(run, run.config.weights) or {}).get("report") or {}
         named = [str(report.get("path")), _SHADOW]
     checks = (check for one in rounds for gate in one.gates for check in gate.checks)
     named += [str(check.value) for check in checks if check.name == REPORT]
@@ -317,7 +317,7 @@ def _reward_files(run: Run, rounds: Sequence[_Round]) -> list[str]:
 
 def _data(run: Run) -> _Section:
     """Return the rows by task and bucket, and how difficult, long and varied they are."""
-    if (report := _read(run, DIFFICULTY)) is None:
+    if (report := read_report(run, DIFFICULTY)) is None:
         return _Section("The data", "No pool was measured in this workspace, so nothing is known about its rows.")
     with in_form(run.workspace.path(DIFFICULTY)):
         pool, balanced = (report["counts"][name] for name in ("pool", "balanced"))
@@ -348,7 +348,7 @@ def _heights(*pools: Sequence[int]) -> tuple[list[int], list[int]]:
     return pool, balanced
 
 
-def _gates(rounds: Sequence[_Round]) -> _Section:
+def _gates(rounds: Sequence[Round]) -> _Section:
     """Return a table of every gate in every round, and all checks of each round."""
     if not rounds:
         return _Section("The gates", "No round was judged in this workspace.")

@@ -12,8 +12,9 @@ from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
-from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
+from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_manifest

@@ -24,7 +24,7 @@ from rc1_lib.calibration.stages import REPORT, STAGES
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import BY_NAME, evaluate
-from rc1_lib.preflight.round_report import PASSED
+from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run

@@ -20,7 +20,7 @@ from rc1_lib.calibration.judge_baseline import record_baseline
 from rc1_lib.errors import TicketError
 from rc1_lib.failpack import write_failpack
 from rc1_lib.judge.judge import open_store
-from rc1_lib.preflight.round_report import PASSED
+from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json

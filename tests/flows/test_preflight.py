@@ -19,7 +19,7 @@ from rc1_lib.errors import TicketError
 from rc1_lib.gates.gate_list import BY_NAME, gates_of_round
 from rc1_lib.gates.resources import resources_gate
 from rc1_lib.preflight.nights import NIGHTS
-from rc1_lib.preflight.round_report import PASSED
+from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json

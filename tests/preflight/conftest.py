@@ -8,8 +8,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
-from rc1_lib.preflight.ticket import issue_ticket
 from rc1_lib.run import TICKET_KEY, Run, open_run
 from tests.conftest import Verdicts, copied_pool
 from tests.once import copied

@@ -19,8 +19,9 @@ from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates import gate_list
 from rc1_lib.pool.seed import build_seed
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
-from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
+from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run, published_config
 from rc1_lib.workspace.file_hashes import sha256_file

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import TicketError
-from rc1_lib.preflight.round_report import PASSED, write_round
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, verify_ticket
+from rc1_lib.preflight.issue import issue_ticket
+from rc1_lib.preflight.round_files import PASSED
+from rc1_lib.preflight.round_report import write_round
+from rc1_lib.preflight.ticket import TICKET, verify_ticket
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json
 from tests.conftest import Verdicts

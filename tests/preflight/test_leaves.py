@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import RC1Error, TicketError
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, stated, verify_ticket
+from rc1_lib.preflight.issue import issue_ticket
+from rc1_lib.preflight.ticket import TICKET, stated, verify_ticket
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import hashes_known

@@ -14,8 +14,9 @@ from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import PREFLIGHT, evaluate, not_applicable
 from rc1_lib.gates.spec import NIGHTLY
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
-from rc1_lib.preflight.ticket import issue_ticket, verify_ticket
+from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
+from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.preconditions import check_can_issue
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, revoke_ticket, verify_ticket
+from rc1_lib.preflight.ticket import TICKET, revoke_ticket, verify_ticket
 from rc1_lib.preflight.ticket_key import REVOKED, check_can_sign
 from rc1_lib.provenance.signatures import key_id, read_public
 from rc1_lib.run import TICKET_KEY, Run, open_run

@@ -14,9 +14,12 @@ import pytest
 from rc1_lib.config.file import flatten
 from rc1_lib.errors import TicketError
 from rc1_lib.evidence import Evidence
+from rc1_lib.preflight import issue as issue_module
 from rc1_lib.preflight import ticket as ticket_module
-from rc1_lib.preflight.round_report import PASSED, write_round
-from rc1_lib.preflight.ticket import TICKET, issue_ticket, other_code, revoke_ticket, verify_ticket
+from rc1_lib.preflight.issue import issue_ticket
+from rc1_lib.preflight.round_files import PASSED
+from rc1_lib.preflight.round_report import write_round
+from rc1_lib.preflight.ticket import TICKET, other_code, revoke_ticket, verify_ticket
 from rc1_lib.provenance.code import PackageState
 from rc1_lib.records import GateResult
 from rc1_lib.run import FREE_KEYS, Run, open_run
@@ -48,7 +51,8 @@ def test_ticket_of_another_package_is_valid_as_long_as_the_code_that_it_vouches_
     passed: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then, other = (PackageState(version, "ab" * 32, ()) for version in ("1.0", "1.1"))
-    monkeypatch.setattr(ticket_module, "read_code", lambda: then)
+    for module in (issue_module, ticket_module):
+        monkeypatch.setattr(module, "read_code", lambda: then)
     ticket = issue_ticket(passed)
     assert (ticket["commit"], ticket["package"]) == (None, {"version": "1.0", "sha256": "ab" * 32})
     assert verify_ticket(passed) == ticket and other_code(ticket) == ""

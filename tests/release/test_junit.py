@@ -1,0 +1,88 @@
+"""`rc1 report --format junit`: every gate is a test case, and a preflight that failed or ended early is never green."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rc1_lib.cli import main
+from rc1_lib.preflight.issue import issue_ticket
+from rc1_lib.preflight.round_report import write_round
+from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.records import GateResult, Status
+from rc1_lib.release.junit import JUNIT
+from rc1_lib.run import Run, open_run
+from tests.conftest import Verdicts, copied_pool
+
+OUTCOMES = {
+    Status.PASSED: None, Status.FAILED: "failure", Status.ERROR: "error", Status.WAIVED: "skipped",
+    Status.NOT_APPLICABLE: "skipped", Status.WAITING: "skipped",
+}  # fmt: skip
+Suites = dict[str, ElementTree.Element]
+
+
+@pytest.fixture
+def judged(built: Run, tmp_path: Path) -> Run:
+    return open_run(profile="local", workspace=copied_pool(built, tmp_path / "workspace"), overrides=built.overrides)
+
+
+def suites_of(run: Run) -> Suites:
+    run.write_effective_config()
+    with pytest.raises(SystemExit) as ended:
+        main(["report", "--format", "junit", "--workspace", str(run.workspace.root)])
+    assert ended.value.code == 0
+    return {suite.get("name", ""): suite for suite in ElementTree.parse(run.workspace.path(JUNIT)).getroot()}
+
+
+def outcomes(suite: ElementTree.Element) -> dict[str, str | None]:
+    cases = suite.findall("testcase")
+    found = {case.get("name", ""): case[0].tag if len(case) else None for case in cases}
+    tags = list(found.values())
+    counts = {"tests": len(cases)} | {f"{tag}s": tags.count(tag) for tag in ("failure", "error")}
+    assert counts | {"skipped": tags.count("skipped")} == {
+        name: int(suite.get(name, "-1")) for name in ("tests", "failures", "errors", "skipped")
+    }
+    return found
+
+
+def message(suite: ElementTree.Element, gate: str) -> str:
+    (outcome,) = suite.findall(f"testcase[@name='{gate}']/*")
+    return str(outcome.get("message"))
+
+
+def test_passed_rounds_are_green_with_waived_gates_skipped(judged: Run, verdicts: Verdicts) -> None:
+    for number, found in verdicts.items():
+        write_round(judged, number, found)
+    issue_ticket(judged)
+    suites = suites_of(judged)
+    for number, found in verdicts.items():
+        assert outcomes(suites[f"round {number}"]) == {gate.name: OUTCOMES[gate.status] for gate in found}
+    assert message(suites["round 1"], "judge_agreement") == (
+        f"waived: {judged.config.gates.waivers['judge_agreement']}"
+    )
+    assert outcomes(suites["ticket"]) == {"ticket": None}
+    revoke_ticket(judged, "the pool leaks")
+    assert "the pool leaks" in message(suites_of(judged)["ticket"], "ticket")
+
+
+def test_failed_preflight_is_red_with_its_sentences(judged: Run, verdicts: Verdicts) -> None:
+    changed = {
+        "mix": lambda gate: replace(
+            gate, checks=(replace(gate.checks[0], op="==", value=0.41, threshold=0.6, passed=False),)
+        ),
+        "length": lambda gate: GateResult("length", error="row \x1b[31m\x00 <a> has no text"),
+        "judge_probe": lambda gate: GateResult("judge_probe", not_applicable="nothing is judged"),
+        "weights": lambda gate: GateResult("weights", waits_for="calibration"),
+    }
+    found = [changed.get(gate.name, lambda gate: gate)(gate) for gate in verdicts[1]]
+    write_round(judged, 1, found)
+    suites = suites_of(judged)
+    assert outcomes(suites["round 1"]) == {gate.name: OUTCOMES[gate.status] for gate in found}
+    assert "is 0.41, wanted == 0.6" in message(suites["round 1"], "mix")
+    assert "\ufffd[31m\ufffd <a> has no text" in message(suites["round 1"], "length")
+    assert message(suites["round 1"], "judge_probe") == "not applicable: nothing is judged"
+    assert outcomes(suites["round 2"]) == {"round 2": "error"}
+    assert outcomes(suites["ticket"]) == {"ticket": "failure"}
