@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -79,7 +80,7 @@ _HOW: dict[str, dict[str, Any]] = {
     "plan": _NEEDS_TRAINING, "train": {**_NEEDS_TRAINING, "also": "logs/train.log"}, "evaluate": _NEEDS_TRAINING,
 }  # fmt: skip
 """Command -> keyword arguments of `run_command`, where they are not the usual ones."""
-for _panel, _commands in {
+_OF_PANEL: dict[str, tuple[tuple[str, Callable[..., int], str], ...]] = {
     "The run": (
         ("preflight", preflight.preflight, "rc1 preflight --workspace try --set pool.n=3000"),
         ("round1", preflight.round1, "rc1 round1 --build never"),
@@ -116,7 +117,8 @@ for _panel, _commands in {
         ("label", labels.label, "rc1 label --n 100 --out data/judge/labels.csv"),
     ),
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
-}.items():  # fmt: skip
+}  # fmt: skip
+for _panel, _commands in _OF_PANEL.items():
     for _name, _function, _example in _commands:
         command(app, _name, _function, _example, panel=_panel, **_HOW.get(_name, {}))
 command(
