@@ -49,12 +49,21 @@ def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, An
     if pool == BALANCED.path(run):
         check_fresh(run, BALANCED)
     document, contents = world_package(run, pool, part)
+    write_folder(target, contents)
+    return document
+
+
+def write_folder(target: Path, contents: Files) -> None:
+    """Write a new folder, completely or not at all.
+
+    Raises:
+        RC1Error: if `target` exists, or cannot be written.
+    """
     with absent_folder(target) as folder:
         for name, content in contents.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-    return document
 
 
 def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Files]:
@@ -67,17 +76,21 @@ def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Fil
         MANIFEST: shown.encode(),
         ROWS: content,
         PLAN: orjson.dumps(_plan(rows), option=orjson.OPT_INDENT_2) + b"\n",
-        **{name: text.replace(_VERSION, __version__.encode()) for name, text in _shipped(files(__package__) / "files")},
+        **shipped(files(__package__) / "files"),
     }
 
 
-def _shipped(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
-    """Yield the files that are the same in every export, with their names."""
+def shipped(folder: Traversable) -> Files:
+    """Return the files below `folder`, which are the same in every export of one version."""
+    return {name: text.replace(_VERSION, __version__.encode()) for name, text in _below(folder)}
+
+
+def _below(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
         if entry.is_file():
             yield f"{below}{entry.name}", entry.read_bytes()
         elif entry.name != "__pycache__":
-            yield from _shipped(entry, f"{below}{entry.name}/")
+            yield from _below(entry, f"{below}{entry.name}/")
 
 
 def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: WorldSpec) -> dict[str, Any]:

@@ -19,21 +19,31 @@ from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
-from rc1_lib.training.rows import is_kept_back
+from rc1_lib.training.rows import is_kept_back, unlike
 from rc1_lib.workspace.artifacts import FileState
 from rc1_lib.workspace.input_files import open_text
 
-_NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clarification", "solved")
+_NEEDED = (
+    "id", "source", "source_id", "task", "lang", "question", "support", "messages", "answer", "needs_clarification",
+    "solved",
+)  # fmt: skip
 
 
 def world_rows(run: Run, pool: Path, part: Part) -> list[MeasuredRow]:
     """Return the playable rows of a part of `pool`, in its order.
 
+    Training and evaluation are those of `rc1 train`: rows in its languages, and no training question repeats a held-out
+    one. What depends on a tokenizer is not left out here.
+
     Raises:
         RC1Error: if the pool cannot be read, its rows do not match the metrics, or none can be played.
     """
     read_rows(pool)  # reports errors with line numbers
-    rows = [row for row in _playable(pool) if _belongs(row, part, run.config)]
+    config = run.config
+    spoken = [row for row in _playable(pool) if part is Part.ALL or row["lang"] in config.training.languages]
+    rows = [row for row in spoken if _belongs(row, part, config)]
+    if part is Part.TRAINING:
+        rows, _ = unlike([row for row in spoken if is_kept_back(row, config)], rows, config)
     if not rows:
         of_part = "" if part is Part.ALL else f" and is of its part '{part}'"
         raise RC1Error(f"{pool}: found no row that can be played{of_part}; build the pool with rc1 build-pool")
