@@ -159,15 +159,17 @@ def theirs(job: Job) -> None:
     from trl.chat_template_utils import qwen3_schema, qwen3_template
 
     from rc1_lib.environment.rewards import RewardSettings
-    from rc1_lib.environment.trl import environment_factory, reward_function
+    from rc1_lib.environment.trl import environment_factory
     from rc1_lib.environment.turn import Limits
+    from rc1_lib.extras.exports.reward import reward_function
+    from rc1_lib.extras.worlds.spec import WorldSpec
 
     config, meter = job.config, Meter()
     torch.set_num_threads(job.cores)
     tokenizer = AutoTokenizer.from_pretrained(job.base, padding_side="left")
     # TRL chooses the parser of replies by the text of known templates, and ours is not one of them.
     tokenizer.response_schema, tokenizer.response_template = qwen3_schema, qwen3_template
-    pay = reward_function(RewardSettings.of(config))
+    pay = reward_function(WorldSpec("", Limits.of(config.training.limits), RewardSettings.of(config)))
     played: dict[str, float] = {}
 
     def dialogue_reward(**columns: Any) -> list[float]:

@@ -131,6 +131,7 @@ command(
 command(
     app, "release", release.release, "rc1 release --sign key.pem", panel="The run", anywhere_with="verify"
 )  # fmt: skip
+command(app, "export", release.export, "rc1 export --to trl outputs/trl", panel="The run")
 command(
     app, "serve", setup.serve, "rc1 serve --port 4200", (*_NO_CONFIG, "as_json"), panel="Setup and help",
     codes="Exit codes: 0 ended, 1 a fault, 2 refused, 130 interrupted.",

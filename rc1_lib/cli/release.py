@@ -1,4 +1,4 @@
-"""`report`, `release` and `world export`: what leaves a workspace."""
+"""`report`, `release`, `export` and `world export`: what leaves a workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from rc1_lib.cli.endings import Ending, Failure, end
 from rc1_lib.cli.options import Seed
-from rc1_lib.cli.session import Session
+from rc1_lib.cli.session import Session, stages
 from rc1_lib.errors import ConfigError, RC1Error
 
 if TYPE_CHECKING:
@@ -107,6 +107,28 @@ def _verify(session: Session, package: Path, key: Path | None) -> int:
     return end(session, Ending("fail" if count else "pass", words, failures), document)
 
 
+def export(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder in the workspace.")],
+    to: Annotated[Literal["trl", "verl", "openrlhf", "prime-rl", "hf"], typer.Option(help="For which trainer.")],
+    seed: Seed = None,
+) -> int:
+    """Export the training rows for another trainer: rows in its form, RC1's reward as it calls it, how to start it.
+
+    This needs a valid ticket, which goes along with the SHA-256 of every file. The same inputs give the same bytes.
+    Held-out questions stay here. The reward has no judge's share.
+    """
+    from rc1_lib.extras.exports.package import export_for
+
+    run = session.open({"pool.seed": seed}, remembered=True)
+    target = session.new_folder("DIR", folder, "")
+    with stages():
+        document = export_for(run, to, target)
+    session.show(f"exported: {target}", *_left_out(run))
+    words = f"{document['rows']['count']:,} training rows for {to}; {target.name}/README.md says how to start it"
+    return end(session, Ending("done", words), {"folder": str(target), **document})
+
+
 def export_world(
     session: Session,
     rows: Annotated[
@@ -131,10 +153,14 @@ def export_world(
     document = write_world(run, _pool(session, run, rows), target, Part(part))
     own = document["rc1"]
     session.show(f"exported: {target}")
-    if left_out := run.config.training.reward.judge:
-        session.show(f"the judge's share, {left_out:g} of the reward, is left out, because no judge is called there")
+    session.show(*_left_out(run))
     words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
     return end(session, Ending("done", words), {"folder": str(target), "manifest": document})
+
+
+def _left_out(run: Run) -> list[str]:
+    share = run.config.training.reward.judge
+    return [f"the judge's share, {share:g} of the reward, is left out, because no judge is called there"] * bool(share)
 
 
 def _pool(session: Session, run: Run, rows: Path | None) -> Path:

@@ -1,37 +1,27 @@
 """The environment for TRL's `environment_factory`, without importing TRL (checked against version 1.16).
 
-    GRPOTrainer(..., environment_factory=environment_factory(limits),
-                reward_funcs=reward_function(settings))
+    GRPOTrainer(..., environment_factory=environment_factory(limits), reward_funcs=reward_function(spec))
 
 TRL makes one environment per rollout, calls `reset` with all columns of the row, and treats every other public method
 as a tool, which its type hints and docstring describe to the model. TRL shows a tool's exception to the model and
-counts a tool failure. The final answer never reaches an environment, so the reward is a function of completions *and*
-environments, and there is no `get_reward`. TRL limits turns and tokens (`max_tool_calling_iterations`,
-`max_completion_length`).
+counts a tool failure. The final answer never reaches an environment, so there is no `get_reward`: the reward
+(`rc1_lib.extras.exports.reward`) plays the completion's messages again. TRL limits turns and tokens
+(`max_tool_calling_iterations`, `max_completion_length`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
-from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus, outcome_of
-from rc1_lib.environment.rewards import RewardSettings, reward_terms
-from rc1_lib.environment.turn import CheckedCall, FormatError, Limits, Malformed, Turn, checked_argument, read_message
+from rc1_lib.environment.turn import CheckedCall, FormatError, Limits, checked_argument
 from rc1_lib.environment.world import World
-from rc1_lib.errors import RC1Error, RowError
-from rc1_lib.records import BUCKETS, Row
-from rc1_lib.rows.chat import count
-from rc1_lib.task_specs import answer_in
+from rc1_lib.records import Row
 
 
 class ToolError(ValueError):
     """A tool call that failed; the message may be shown to the model."""
-
-
-RewardFunction = Callable[..., list[float]]
-"""A reward as TRL calls it: with `completions`, `environments` and all columns; returns one number per completion."""
 
 
 class DialogueEnvironment:
@@ -42,8 +32,11 @@ class DialogueEnvironment:
         self._world: World | None = None
 
     def reset(self, **row: Any) -> str | None:
-        """Open the environment of a row, given as columns of the pool's schema. The prompt comes from the data set."""
-        self._world = World(cast("Row", row))
+        """Open the environment of a row, given as columns of the pool's schema.
+
+        The prompt comes from the data set, whose column `prompt` may stand for the whole `messages`.
+        """
+        self._world = World(cast("Row", {"messages": row.get("prompt"), **row}))
         return None
 
     def wiki(self, title: str) -> str:
@@ -99,61 +92,12 @@ class DialogueEnvironment:
             raise RuntimeError("the environment has no row yet; call `reset` with one first")
         return self._world
 
-    def _outcome(self, completion: Sequence[Mapping[str, Any]]) -> EpisodeOutcome:
-        """Return the outcome of the rollout with the messages `completion`."""
-        world = self._open()
-        said = completion[-1] if completion and completion[-1].get("role") == "assistant" else None
-        turn = None if said is None else read_message(said, self._limits)
-        status, answer = EpisodeStatus.MAX_TURNS, ""
-        if world.errors > self._limits.tool_errors:
-            status = EpisodeStatus.TOOL_ERRORS
-        elif isinstance(turn, Malformed):
-            status = EpisodeStatus.MALFORMED
-        elif isinstance(turn, Turn) and not turn.calls:
-            status, answer = EpisodeStatus.ANSWERED, answer_in(world.task, turn.content)
-        malformed = int(isinstance(turn, Malformed))
-        spoken = count((str(message.get("role")), ()) for message in completion).turns
-        # 0 tokens: TRL counts them itself.
-        return outcome_of(world, status, answer, turns=spoken, malformed=malformed, tokens=0)
-
 
 def environment_factory(limits: Limits) -> Callable[[], DialogueEnvironment]:
     """Return a callable that makes environments, for `GRPOTrainer(environment_factory=...)`.
 
     Args:
-        limits: `tool_errors` and `argument_chars` bound the tools, `calls` and `turn_chars` the final message. The
-            others are not used, since TRL has its own.
+        limits: `tool_errors` and `argument_chars` bound the tools; the others bound the reward alone, or TRL has its
+            own.
     """
     return partial(DialogueEnvironment, limits)
-
-
-def reward_function(settings: RewardSettings) -> RewardFunction:
-    """Return a reward function for `GRPOTrainer(reward_funcs=...)`, for rows with a column `bucket`.
-
-    Raises:
-        RC1Error: when the judge has weight; give TRL the judge as a separate reward function.
-    """
-    if settings.judge:
-        raise RC1Error(
-            f"the judge has weight {settings.judge:g} in this reward; with TRL, make it a separate reward function and "
-            f"put its weight in `reward_weights`"
-        )
-
-    def dialogue_reward(
-        completions: Sequence[Sequence[Mapping[str, Any]]],
-        environments: Sequence[DialogueEnvironment],
-        bucket: Sequence[str],
-        **columns: object,
-    ) -> list[float]:
-        return [
-            reward_terms(environment._outcome(completion), _bucket(name), settings).total
-            for completion, environment, name in zip(completions, environments, bucket, strict=True)
-        ]
-
-    return dialogue_reward
-
-
-def _bucket(name: str) -> Any:
-    if name not in BUCKETS:
-        raise RowError(f"a row's bucket is '{name}'; expected one of {', '.join(BUCKETS)}")
-    return name

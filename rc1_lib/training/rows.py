@@ -11,7 +11,7 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 import polars as pl
@@ -41,6 +41,8 @@ SHADOW_ROWS = 96
 """Rows that `training.eval_shadow` plays: shares then have a standard error of 0.05 at most."""
 REPEATED = "with a question that repeats a held-out one"
 """Why rows are left out that would be learned by heart for the evaluation."""
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 _seen = Memo[tuple[int, bool]](100_000)
 """Results of `_measure`, by tokenizer and row, because every seed and evaluation selects from the same pool."""
@@ -89,7 +91,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     for fit in fitting:
         (kept_back if is_kept_back(fit, config) else train).append(fit)
     held_out = _draw(config, kept_back, config.training.held_out.prompts)
-    train, repeated = _unlike(held_out, train, config)
+    train, repeated = unlike(held_out, train, config)
     if repeated:
         left_out[REPEATED] = repeated
     for name, rows in (("training", train), ("the evaluation", held_out)):
@@ -104,9 +106,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), shadow)
 
 
-def _unlike(
-    held_out: Sequence[MeasuredRow], train: list[MeasuredRow], config: RunConfig
-) -> tuple[list[MeasuredRow], int]:
+def unlike(held_out: Sequence[Row], train: list[AnyRow], config: RunConfig) -> tuple[list[AnyRow], int]:
     """Return the rows whose questions do not repeat a held-out one, by the gate `leakage`, and how many rows do.
 
     A source may ask one question twice with a word more: learned by heart, it would count as a gain.
@@ -123,7 +123,7 @@ def _unlike(
     return [row for place, row in enumerate(train) if place not in repeating], len(repeating)
 
 
-def _asked(rows: Sequence[MeasuredRow]) -> pl.Series:
+def _asked(rows: Sequence[Row]) -> pl.Series:
     asked = [{"task": row["task"], "support": row["support"], "question": row["question"]} for row in rows]
     return question_texts(pl.DataFrame(asked, schema_overrides={"support": pl.List(pl.String)}))
 

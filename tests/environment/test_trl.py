@@ -9,8 +9,11 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from rc1_lib.environment.trl import DialogueEnvironment, ToolError, environment_factory, reward_function
+from rc1_lib.environment.rewards import RewardSettings
+from rc1_lib.environment.trl import DialogueEnvironment, ToolError, environment_factory
 from rc1_lib.errors import RC1Error, RowError
+from rc1_lib.extras.exports.reward import reward_function
+from rc1_lib.extras.worlds.spec import WorldSpec
 from tests.environment.test_rewards import SETTINGS
 from tests.environment.worlds import CLEAR, LIMITS, STORY
 
@@ -58,52 +61,48 @@ def test_failed_calls_raise_and_too_many_end_the_episode() -> None:
         environment.wiki("Wyrrudex")
 
 
-def say(content: str, *calls: str) -> dict[str, Any]:
-    entries = [{"type": "function", "function": {"name": name, "arguments": {}}} for name in calls]
+def say(content: str, **calls: dict[str, str]) -> dict[str, Any]:
+    entries = [{"type": "function", "function": {"name": name, "arguments": given}} for name, given in calls.items()]
     return {"role": "assistant", "content": content, **({"tool_calls": entries} if entries else {})}
 
 
 RESULT = {"role": "tool", "name": "ask_user", "content": "It is 39."}
-ASKED = (say("", "ask_user"), RESULT)
+ASKED = (say("", ask_user={"question": "how many jars?"}), RESULT)
+LOST = say("", wiki={"title": "Nowhere"})
+
+
+def reward_for(
+    row: dict[str, Any], completion: Completion, bucket: str = "hard", settings: RewardSettings = SETTINGS
+) -> list[float]:
+    """Call the reward as TRL does, with all columns of one row."""
+    columns = {name: [value] for name, value in {**row, "bucket": bucket}.items() if name != "messages"}
+    function = reward_function(WorldSpec("", LIMITS, settings))
+    return function(prompts=[row["messages"][:2]], completions=[completion], trainer_state=None, **columns)
 
 
 @pytest.mark.parametrize(
-    ("row", "asks", "completion", "expected"),
+    ("row", "completion", "expected"),
     [
-        (STORY, 1, (*ASKED, say("Answer: 384")), 1.05 - 0.06),
-        (STORY, 0, (say("Answer: 384"),), 0.0),
-        (CLEAR, 0, (say("Answer: 384"),), 1.05 - 0.03),
-        (CLEAR, 1, (*ASKED, say("Answer: 384")), 1.05 - 0.07 - 0.06),
-        (CLEAR, 1, ASKED, -0.07),
-        (CLEAR, 0, (say("", "wiki"),), -0.1),
-        (CLEAR, 0, (say("<tool_call>{"),), -0.1),
-        (CLEAR, 0, (), 0.0),
+        (STORY, (*ASKED, say("Answer: 384")), 1.05 - 0.06),
+        (STORY, (say("Answer: 384"),), 0.0),
+        (CLEAR, (say("Answer: 384"),), 1.05 - 0.03),
+        (CLEAR, (*ASKED, say("Answer: 384")), 1.05 - 0.07 - 0.06),
+        (CLEAR, ASKED, -0.07),
+        (CLEAR, (say("", wiki={}),), -0.1),
+        (CLEAR, (say("<tool_call>{"),), -0.1),
+        (CLEAR, (LOST, LOST, LOST, say("Answer: 384")), 0.0),
+        (CLEAR, (), 0.0),
     ],
 )
-def test_trl_reward_matches_hand_value(row: dict[str, Any], asks: int, completion: Completion, expected: float) -> None:
-    environment = opened(row)
-    for _ in range(asks):
-        environment.ask_user("how many jars?")
-    function = reward_function(SETTINGS)
-    found = function(
-        prompts=[row["messages"][:2]], completions=[completion], environments=[environment], bucket=["hard"],
-        trainer_state=None,
-    )  # fmt: skip
-    assert found == [pytest.approx(expected, abs=1e-12)]
-    assert function.__name__ == "dialogue_reward"
+def test_trl_reward_matches_hand_value(row: dict[str, Any], completion: Completion, expected: float) -> None:
+    assert reward_for(row, completion) == [pytest.approx(expected, abs=1e-12)]
 
 
-def test_answer_after_too_many_failed_calls_earns_nothing() -> None:
-    environment = opened(CLEAR)
-    for _ in range(LIMITS.tool_errors + 1):
-        with pytest.raises(ToolError):
-            environment.wiki("Nowhere")
-    found = reward_function(SETTINGS)([[say("Answer: 384")]], [environment], ["medium"])
-    assert found == [0.0]
-
-
-def test_judge_weight_and_unknown_bucket_are_rejected() -> None:
-    with pytest.raises(RC1Error, match="reward_weights"):
-        reward_function(replace(SETTINGS, judge=0.5))
+def test_judge_weight_unknown_bucket_and_missing_columns_are_rejected() -> None:
+    answer = (say("Answer: 384"),)
+    with pytest.raises(RC1Error, match="judge"):
+        reward_for(CLEAR, answer, settings=replace(SETTINGS, judge=0.5))
     with pytest.raises(RowError, match="bucket"):
-        reward_function(SETTINGS)([[say("Answer: 384")]], [opened(CLEAR)], ["steep"])
+        reward_for(CLEAR, answer, bucket="steep")
+    with pytest.raises(RC1Error, match="user_replies"):
+        reward_for({name: value for name, value in CLEAR.items() if name != "user_replies"}, answer)

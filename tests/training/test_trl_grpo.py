@@ -14,7 +14,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 from trl.chat_template_utils import qwen3_schema, qwen3_template
 
-from rc1_lib.environment.trl import DialogueEnvironment, RewardFunction, environment_factory, reward_function
+from rc1_lib.environment.trl import DialogueEnvironment, environment_factory
+from rc1_lib.extras.exports.reward import RewardFunction, reward_function
+from rc1_lib.extras.worlds.spec import WorldSpec
 from rc1_lib.run import Run
 from tests.environment.test_rewards import SETTINGS
 from tests.environment.worlds import LIMITS
@@ -53,7 +55,7 @@ def shortest(pool: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # TRL calls its environments experimental
 def test_trl_takes_a_grpo_step_in_the_environment(tiny: Tiny, pool: list[dict[str, Any]], tmp_path: Path) -> None:
-    rows, pay = shortest(pool, 2), reward_function(SETTINGS)
+    rows, pay = shortest(pool, 2), reward_function(WorldSpec("", LIMITS, SETTINGS))
     paid: list[float] = []
     played: list[str] = []
 

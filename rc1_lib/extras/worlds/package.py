@@ -13,26 +13,16 @@ import orjson
 import yaml
 
 from rc1_lib import __version__
-from rc1_lib.config.run_config import RunConfig
-from rc1_lib.difficulty.derived import BALANCED, METRICS
-from rc1_lib.difficulty.steps import read_metrics
-from rc1_lib.environment.world import World
-from rc1_lib.errors import RC1Error
+from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.extras.worlds.rows import check_fresh, rows_bytes, world_rows
 from rc1_lib.extras.worlds.spec import MANIFEST, NAME, OWN, ROWS, Part, WorldSpec
 from rc1_lib.pool.derived import TEMPLATES
 from rc1_lib.provenance.code import code_sha256
-from rc1_lib.provenance.derived import Artifact
-from rc1_lib.records import Bucket, MeasuredRow, Message, Row
+from rc1_lib.records import MeasuredRow, Message
 from rc1_lib.rows.chat import ARGUMENT_OF
-from rc1_lib.rows.frame import read_rows
-from rc1_lib.rows.lines import foreign_lines
-from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
-from rc1_lib.training.rows import is_kept_back
-from rc1_lib.workspace.artifacts import FileState
 from rc1_lib.workspace.file_hashes import sha256_file
-from rc1_lib.workspace.input_files import open_text
 
 PLAN = "validation/runtime.json"
 Files = dict[str, bytes]
@@ -59,12 +49,21 @@ def export_world(run: Run, pool: Path, target: Path, part: Part) -> dict[str, An
     if pool == BALANCED.path(run):
         check_fresh(run, BALANCED)
     document, contents = world_package(run, pool, part)
+    write_folder(target, contents)
+    return document
+
+
+def write_folder(target: Path, contents: Files) -> None:
+    """Write a new folder, completely or not at all.
+
+    Raises:
+        RC1Error: if `target` exists, or cannot be written.
+    """
     with absent_folder(target) as folder:
         for name, content in contents.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-    return document
 
 
 def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Files]:
@@ -77,17 +76,21 @@ def world_package(run: Run, pool: Path, part: Part) -> tuple[dict[str, Any], Fil
         MANIFEST: shown.encode(),
         ROWS: content,
         PLAN: orjson.dumps(_plan(rows), option=orjson.OPT_INDENT_2) + b"\n",
-        **{name: text.replace(_VERSION, __version__.encode()) for name, text in _shipped(files(__package__) / "files")},
+        **shipped(files(__package__) / "files"),
     }
 
 
-def _shipped(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
-    """Yield the files that are the same in every export, with their names."""
+def shipped(folder: Traversable) -> Files:
+    """Return the files below `folder`, which are the same in every export of one version."""
+    return {name: text.replace(_VERSION, __version__.encode()) for name, text in _below(folder)}
+
+
+def _below(folder: Traversable, below: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
         if entry.is_file():
             yield f"{below}{entry.name}", entry.read_bytes()
         elif entry.name != "__pycache__":
-            yield from _shipped(entry, f"{below}{entry.name}/")
+            yield from _below(entry, f"{below}{entry.name}/")
 
 
 def _manifest(run: Run, pool: Path, part: Part, rows: list[MeasuredRow], spec: WorldSpec) -> dict[str, Any]:
@@ -133,66 +136,3 @@ def _action(message: Message) -> dict[str, Any]:
 
 
 # The rows of an exported environment: the playable rows of a pool, with their measured difficulty.
-
-_NEEDED = ("id", "source_id", "task", "lang", "messages", "answer", "needs_clarification", "solved")
-
-
-def world_rows(run: Run, pool: Path, part: Part) -> list[MeasuredRow]:
-    """Return the playable rows of a part of `pool`, in its order.
-
-    Raises:
-        RC1Error: if the pool cannot be read, its rows do not match the metrics, or none can be played.
-    """
-    read_rows(pool)  # reports errors with line numbers
-    rows = [row for row in _playable(pool) if _belongs(row, part, run.config)]
-    if not rows:
-        of_part = "" if part is Part.ALL else f" and is of its part '{part}'"
-        raise RC1Error(f"{pool}: found no row that can be played{of_part}; build the pool with rc1 build-pool")
-    bucket_of = _measured(run, pool)
-    return [{**row, "bucket": bucket_of[row["id"]]} for row in rows]
-
-
-def check_fresh(run: Run, one: Artifact) -> None:
-    """Reject files that were not made from the current inputs.
-
-    Raises:
-        RC1Error: saying what is wrong, and which command writes it again.
-    """
-    if (state := one.state(run)) is not FileState.FRESH:
-        raise RC1Error(f"{one.path(run)}: is {state}, expected {FileState.FRESH}; write it again: {one.command}")
-
-
-def _playable(pool: Path) -> Iterator[Row]:
-    with open_text(pool) as stream:
-        lines = stream.readlines()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row: Row = orjson.loads(line)
-        if missing := [name for name in _NEEDED if row.get(name) is None]:
-            raise RC1Error(f"{pool}, line {number}: has no {', '.join(missing)}; build the pool with rc1 build-pool")
-        if is_playable(row):
-            World(row)  # rejects rows without an environment
-            yield row
-
-
-def _measured(run: Run, pool: Path) -> dict[str, Bucket]:
-    """Map row ids to buckets. Every pool has the same ids, so the lines themselves show which rows were measured."""
-    check_fresh(run, METRICS)
-    measured = run.workspace.path(run.config.pool.path)
-    if foreign := foreign_lines(pool, measured):
-        raise RC1Error(
-            f"{pool}: {foreign:,} of its lines are not in {measured}, whose rows were measured, but a row's difficulty "
-            f"decides its reward; use rows of that pool, or name their pool with --set pool.path=FILE and "
-            f"run {METRICS.command}"
-        )
-    return dict(read_metrics(run).select("id", "bucket").iter_rows())
-
-
-def _belongs(row: Row, part: Part, config: RunConfig) -> bool:
-    return part is Part.ALL or is_kept_back(row, config) == (part is Part.EVALUATION)
-
-
-def rows_bytes(rows: list[MeasuredRow]) -> bytes:
-    """Return JSON lines, one row per line."""
-    return b"".join(orjson.dumps(row) + b"\n" for row in rows)

@@ -34,7 +34,7 @@ class Part(StrEnum):
     EVALUATION = "evaluation"
 
 
-_ADVICE = "export it again: rc1 world export"
+_ADVICE = "export it again"
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false"}
 Settings = TypeVar("Settings", Limits, RewardSettings)
 
@@ -65,12 +65,24 @@ class WorldSpec:
         Raises:
             RC1Error: if it is missing, or is not the manifest of an environment.
         """
-        own = read_manifest(folder)[OWN]
-        rows, where = own.get("rows"), folder / MANIFEST
+        return cls.of_section(read_manifest(folder)[OWN], f"{folder / MANIFEST}: {OWN}.")
+
+    @classmethod
+    def of_section(cls, own: Mapping[str, Any], where: str) -> Self:
+        """Return the settings in a parsed section.
+
+        Args:
+            own: has the keys `rows`, `limits` and `reward`.
+            where: file and section, for errors; the key follows it.
+
+        Raises:
+            RC1Error: if a key is missing, or has another form.
+        """
+        rows = own.get("rows")
         if not isinstance(rows, dict) or not isinstance(rows.get("sha256"), str):
-            raise RC1Error(f"{where}: {OWN}.rows.sha256 is missing, expected the SHA-256 of the rows; {_ADVICE}")
-        limits = _settings(Limits, own.get("limits"), f"{where}: {OWN}.limits")
-        reward = _settings(RewardSettings, own.get("reward"), f"{where}: {OWN}.reward")
+            raise RC1Error(f"{where}rows.sha256 is missing, expected the SHA-256 of the rows; {_ADVICE}")
+        limits = _settings(Limits, own.get("limits"), f"{where}limits")
+        reward = _settings(RewardSettings, own.get("reward"), f"{where}reward")
         return cls(rows["sha256"], limits, reward)
 
     def body(self) -> dict[str, dict[str, Any]]:

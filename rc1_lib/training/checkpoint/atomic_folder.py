@@ -85,7 +85,7 @@ def check_absent(target: Path) -> None:
         RC1Error: if it exists.
     """
     if target.exists() or target.is_symlink():
-        raise RC1Error(f"{target}: already exists, and an export replaces nothing; give another folder with --to")
+        raise RC1Error(f"{target}: already exists, and an export replaces nothing; name another folder")
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _only_export(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise RC1Error(f"{folder}: cannot be written ({error.strerror}); give another folder with --to") from None
+        raise RC1Error(f"{folder}: cannot be written ({error.strerror}); name another folder") from None
     try:
         _lock(handle, folder)
         yield
@@ -209,6 +209,4 @@ def _lock(handle: int, folder: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise RC1Error(
-            f"{folder}: another export is being written here; wait for it, or give another folder with --to"
-        ) from None
+        raise RC1Error(f"{folder}: another export is being written here; wait for it, or name another folder") from None

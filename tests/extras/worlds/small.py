@@ -31,11 +31,19 @@ ASKED: list[dict[str, Any]] = [
     {"role": "tool", "tool_call_id": "call_0", "name": "ask_user", "content": "It is 39."},
     {"role": "assistant", "content": "462 less 78. Answer: 384"},
 ]
+EMBEDDED = {"source": "embedded"}
 ROWS: list[dict[str, Any]] = [
-    {**CLEAR, "source_id": "b", "messages": [*PROMPT, {"role": "assistant", "content": "Answer: 384"}], "solved": True},
-    {**STORY, "source_id": "c", "messages": [*PROMPT, *ASKED], "solved": True},
+    {
+        **CLEAR,
+        **EMBEDDED,
+        "source_id": "b",
+        "messages": [*PROMPT, {"role": "assistant", "content": "Answer: 384"}],
+        "solved": True,
+    },
+    {**STORY, **EMBEDDED, "source_id": "c", "messages": [*PROMPT, *ASKED], "solved": True},
     {
         **SHIP,
+        **EMBEDDED,
         "source_id": "a",
         "messages": [*PROMPT, {"role": "assistant", "content": "Answer: Ithwyn"}],
         "solved": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rc1_lib.extras.worlds.spec import Part, WorldSpec
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
 from tests.environment.worlds import call
-from tests.extras.worlds.small import ROWS, pool_of, small_run, turns_of
+from tests.extras.worlds.small import ROWS, pool_of, record, small_run, turns_of
 
 
 @pytest.fixture
@@ -94,6 +95,17 @@ def test_part_contains_only_training_or_evaluation_questions(run: Run, tmp_path:
     none = small_run(run.workspace.root, "training.held_out.share=0.1")
     with pytest.raises(RC1Error, match=r"balanced\.jsonl: .*'evaluation'"):
         export_world(none, pool_of(none), tmp_path / "none", Part.EVALUATION)
+
+
+def test_training_part_is_what_training_may_learn_from(run: Run, tmp_path: Path) -> None:
+    """No row in another language than its own, and no question of people that repeats a held-out one."""
+    public = "".join(json.dumps({**row, "source": "gsm8k"}) + "\n" for row in ROWS)
+    record(run, public.replace('"source": "gsm8k", "source_id": "b"', '"source": "embedded", "source_id": "b"'))
+    export_world(run, pool_of(run), tmp_path / "unlike", Part.TRAINING)
+    assert list(ServedWorld.read(tmp_path / "unlike").place) == ["pool-gsm8k-2"], "the second repeats the third"
+    record(run, "".join(json.dumps(row) + "\n" for row in ROWS).replace('"lang": "en"', '"lang": "zh"', 1))
+    export_world(run, pool_of(run), tmp_path / "spoken", Part.TRAINING)
+    assert list(ServedWorld.read(tmp_path / "spoken").place) == ["pool-gsm8k-1"]
 
 
 def test_edited_rows_are_not_served(world: Path) -> None:

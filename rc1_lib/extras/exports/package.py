@@ -1,0 +1,103 @@
+"""Export the training rows of a workspace with a valid ticket for another trainer, as a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from rc1_lib import __version__
+from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.extras.exports.columns import FORMS, parquet_of, training_frame
+from rc1_lib.extras.exports.reward import SETTINGS
+from rc1_lib.extras.worlds.package import Files, shipped, world_package, write_folder
+from rc1_lib.extras.worlds.rows import world_rows
+from rc1_lib.extras.worlds.spec import ROWS, Part, WorldSpec
+from rc1_lib.preflight.ticket import verify_ticket
+from rc1_lib.provenance.code import code_sha256
+from rc1_lib.records import MeasuredRow
+from rc1_lib.run import Run
+from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.checkpoint.atomic_folder import check_absent
+
+PRIME_RL = "prime-rl"
+TRAINERS = (*FORMS, PRIME_RL)
+TICKET_COPY = "rc1_ticket.json"
+TABLE = "rows.parquet"
+_STAGES = ("ticket", "rows", "files")
+
+
+def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
+    """Write the folder `target`, completely or not at all. The same inputs give the same bytes.
+
+    Args:
+        run: a workspace with a valid ticket; limits and prices are those of its training, without the judge's share.
+        trainer: one of `TRAINERS`.
+        target: must not exist yet.
+
+    Returns:
+        The content of `rc1_ticket.json`: the ticket, and the SHA-256 of every other file.
+
+    Raises:
+        TicketError: if the ticket is not valid.
+        RC1Error: if `target` exists, or no row can be played.
+    """
+    check_absent(target)
+    ticket = verify_ticket(run)
+    report_progress("export", 1, len(_STAGES), "ticket valid")
+    rows = world_rows(run, pool := BALANCED.path(run), Part.TRAINING)
+    report_progress("export", 2, len(_STAGES), f"{len(rows):,} rows")
+    contents = _world(run, pool) if trainer == PRIME_RL else _table(run, trainer, rows)
+    document = {
+        "to": trainer,
+        "version": __version__,
+        "code_sha256": code_sha256(),
+        "rows": {"count": len(rows), **_counts(rows)},
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())},
+        "ticket": ticket,
+    }
+    write_folder(target, {**contents, TICKET_COPY: orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"})
+    report_progress("export", 3, len(_STAGES), f"{len(contents) + 1} files")
+    return document
+
+
+def _counts(rows: Sequence[MeasuredRow]) -> Mapping[str, Mapping[str, int]]:
+    by = {"by_task": [row["task"] for row in rows], "by_difficulty": [row["bucket"] for row in rows]}
+    return {name: dict(sorted(Counter(values).items())) for name, values in by.items()}
+
+
+def _table(run: Run, trainer: str, rows: Sequence[MeasuredRow]) -> Files:
+    table = parquet_of(FORMS[trainer](training_frame(run, rows)))
+    spec = WorldSpec.of(run, hashlib.sha256(table).hexdigest())
+    own = {"rows": {"path": TABLE, "sha256": spec.rows_sha256}, **spec.body()}
+    contents = {TABLE: table, SETTINGS: orjson.dumps(own, option=orjson.OPT_INDENT_2) + b"\n"}
+    if trainer == "verl":
+        contents["rc1_loop.yaml"] = _loop(spec)
+    return {**contents, **_filled(trainer, spec)}
+
+
+def _world(run: Run, pool: Path) -> Files:
+    """Return the folder of `rc1 world export`, whose taskset prime-rl plays, with prime-rl's configuration."""
+    _, contents = world_package(run, pool, Part.TRAINING)
+    spec = WorldSpec.of(run, hashlib.sha256(contents[ROWS]).hexdigest())
+    return {**contents, **_filled(PRIME_RL, spec)}
+
+
+def _filled(trainer: str, spec: WorldSpec) -> Files:
+    """Return the files that are the same in every export for a trainer, but for the most turns of an episode."""
+    most = str(spec.limits.turns).encode()
+    found = shipped(files(__package__) / "files" / trainer)
+    return {name: text.replace(b"@TURNS@", most) for name, text in found.items()}
+
+
+def _loop(spec: WorldSpec) -> bytes:
+    """Return verl's list of agent loops, with the limits of an episode."""
+    loop = "rc1_lib.extras.exports.verl_loop.WorldLoop"
+    listed = [{"name": "rc1", "_target_": loop, "limits": spec.body()["limits"]}]
+    return yaml.safe_dump(listed, sort_keys=False).encode()
