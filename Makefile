@@ -44,7 +44,8 @@ $(REAL)/models/smollm2: $(STAMP)
 
 run-real: $(REAL)/models/smollm2 ## SmolLM2-135M on public questions: SOURCES=DIR; 93 MB of download, hours on two cores
 	$(RC1) preflight --workspace $(REAL) --config configs/smollm2_public.yaml --sources $(SOURCES) $(ARGS)
-	$(RC1) train --workspace $(REAL) --config $(REAL)/reports/config_effective.yaml
+	$(RC1) train --workspace $(REAL); code=$$?; $(RC1) report --workspace $(REAL) && \
+		$(RC1) evaluate --workspace $(REAL) --baselines && exit $$code
 
 test: $(STAMP) ## the tests, ruff and mypy included; the long sweeps are test-long
 	$(TESTS) $(ARGS)
