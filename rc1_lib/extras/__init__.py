@@ -3,6 +3,7 @@
 | extra | what | group |
 |---|---|---|
 | `adapters` | the judge as a reward function for TRL and verl | |
+| `exports` | rows and reward for TRL, verl, OpenRLHF, prime-rl and datasets | |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
 | `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """

@@ -39,9 +39,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")  # TRL calls its environments experimental
-def test_trl_takes_two_grpo_steps(opened: Run, export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(export("trl")))
-    module = module_of(export("trl") / "train_trl.py")
+def test_trl_takes_two_grpo_steps(opened: Run, export: Export, tmp_path: Path) -> None:
+    module = module_of(export("trl") / "rc1_trl.py")
     base = opened.workspace.path("base")
     tokenizer = AutoTokenizer.from_pretrained(base)
     # TRL recognizes Qwen3's reply format by its template's text, which the tiny base's template does not share.
