@@ -4,6 +4,7 @@
 |---|---|---|
 | `adapters` | the judge as a reward function for TRL and verl | |
 | `rollouts` | rollouts of any trainer: read, checked, scored again | |
+| `exports` | rows and reward for TRL, verl, OpenRLHF, prime-rl and datasets | |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
 | `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """

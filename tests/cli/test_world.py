@@ -1,12 +1,15 @@
-"""`rc1 world export`: output, exit codes and errors."""
+"""`rc1 world export` and `rc1 export`: output, exit codes and errors."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from rc1_lib.run import Run
 from tests.extras.worlds.small import PRICES, small_run
+from tests.once import copied
 
 from .conftest import Rc1, settings
 
@@ -34,3 +37,16 @@ def test_custom_rows_are_exported(rc1: Rc1, root: Path) -> None:
     own.write_text((root / "data/rollouts/rc1_seed.balanced.jsonl").read_text().splitlines()[0] + "\n")
     to = ("--to", "outputs/mine", "--workspace", root, *SETTINGS)
     assert "1 rows of own.jsonl" in rc1("world", "export", "--rows", "own.jsonl", *to).out
+
+
+def test_export_for_a_trainer_needs_the_ticket_and_says_what_it_wrote(rc1: Rc1, opened: Run, tmp_path: Path) -> None:
+    root = copied(opened, tmp_path / "workspace").workspace.root
+    here = ("--workspace", root, *settings(opened.overrides))
+    done = rc1("export", "--to", "hf", "outputs/hf", "--json", *here)
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["rows"]["count"] > 100 and (root / "outputs/hf/README.md").is_file()
+    outside = rc1("export", "--to", "hf", "../hf", *here)
+    assert (outside.code, "DIR ../hf" in outside.err) == (2, True)
+    (root / "reports/preflight/ticket.json").unlink()
+    refused = rc1("export", "--to", "trl", "outputs/trl", *here)
+    assert (refused.code, "ticket.json" in refused.err, (root / "outputs/trl").exists()) == (2, True, False)

@@ -68,8 +68,8 @@ def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
 
 
 def _counts(rows: Sequence[MeasuredRow]) -> Mapping[str, Mapping[str, int]]:
-    by = {"by_task": [row["task"] for row in rows], "by_difficulty": [row["bucket"] for row in rows]}
-    return {name: dict(sorted(Counter(values).items())) for name, values in by.items()}
+    tasks, buckets = Counter(row["task"] for row in rows), Counter(str(row["bucket"]) for row in rows)
+    return {"by_task": dict(sorted(tasks.items())), "by_difficulty": dict(sorted(buckets.items()))}
 
 
 def _table(run: Run, trainer: str, rows: Sequence[MeasuredRow]) -> Files:
