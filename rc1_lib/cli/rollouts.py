@@ -16,7 +16,7 @@ from rc1_lib.cli.options import Provider
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import ConfigError, RC1Error, RowError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,15 +75,20 @@ def rescore(
     run = session.open({"judge.provider": provider}, remembered=True)
     from rc1_lib.extras.rollouts import rescore as anew
     from rc1_lib.extras.rollouts.read import read_rollouts
+    from rc1_lib.judge.prompt import judge_identity
     from rc1_lib.workspace.file_hashes import sha256_file
 
     ways = {"--task": task, "--formula": formula, "--judge": judge, "--failed-only": failed_only}
-    by = {name: value for name, value in ways.items() if value}
+    by: dict[str, Any] = {name: value for name, value in ways.items() if value}
     if len(by) > 1:
         raise ConfigError(f"found {' and '.join(by)}, expected one of them")
     path = run.workspace.path(session.given(file))
     if by:
         _, frame = read_rollouts(path, reward=reward_key)
+        if frame["reward"].null_count() == frame.height:
+            raise RowError(f"{path}: no rollout has a reward to compare with; name its key with --reward-key")
+        if judge or failed_only:
+            by["judge"] = judge_identity(run)
         frame = frame.with_columns(old="reward", characters=frame["written"].str.len_chars())
         with stages():
             if task is not None:

@@ -62,8 +62,8 @@ def _tau_bench(record: _Record) -> _Parts:
 def _traces(record: _Record) -> _Parts:
     """Of several agents, read the first; of its branches, the last."""
     trace, task = record["traces"][0], (record.get("task") or {}).get("data") or {}
-    path = [trace["nodes"][-1]]
-    while path[0].get("parent") is not None:
+    path = trace["nodes"][-1:]  # none of a rollout that failed before its first message
+    while path and path[0].get("parent") is not None:
         path.insert(0, trace["nodes"][path[0]["parent"]])
     begun = next((place for place, node in enumerate(path) if node.get("sampled")), len(path))
     messages = [node["message"] for node in path]
@@ -161,7 +161,7 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: s
         # A rollout that failed before its first word has no message of the policy.
         messages: list[Any] = dialogue_of(prompt, completion if len(completion) else "", where)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise RowError(f"{where}: is no rollout ({type(error).__name__}: {error})") from None
+        raise RowError(f"{where}: expected texts or lists of chat messages ({type(error).__name__}: {error})") from None
     begun = 1 if isinstance(prompt, str) else len(prompt)
     own = [one for one in messages[begun:] if one["role"] == "assistant"]
     asked = "\n".join(one["content"] or "" for one in messages[:begun] if one["role"] != "system")

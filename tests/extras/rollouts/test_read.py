@@ -94,6 +94,7 @@ def test_table_of_trl_pays_the_sum_of_its_functions_and_null_without_any(tmp_pat
 def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: Write) -> None:
     open_call = {"prompt": [USER], "completion": SAID[:1], "example_id": 1, "reward": 0.0}
     assert read_rollouts(write([open_call, {**open_call, "completion": None}]))[1]["final"].to_list() == ["", ""]
+    assert read_rollouts(write([{"traces": [{"nodes": []}]}]))[1]["final"].to_list() == [""]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,7 @@ def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: 
         ([CHAT["OpenAI"], {"reward": 1.0}], "line 2"),
         ([{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": 3}]}], "line 1"),
         ([{"traces": []}], "line 1"),
+        ([{"prompt": None, "completion": "x"}], "line 1"),
     ],
 )
 def test_what_is_no_rollout_is_refused_by_line(write: Write, records: list[dict[str, Any]], words: str) -> None:
