@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.extras.rollouts.read import dialogues, read_questions, read_rollouts
+from rc1_lib.extras.rollouts.read import dialogues, read_rollouts
 
 USER = {"role": "user", "content": "What is 3 + 4?"}
 CALL: dict[str, Any] = {
@@ -116,17 +116,3 @@ def test_what_is_no_rollout_is_refused_by_line(write: Write, records: list[dict[
 def test_number_that_no_record_has_is_refused_with_those_that_there_are(write: Write) -> None:
     with pytest.raises(RC1Error, match=r"--truth-key right: .*reward"):
         read_rollouts(write([CHAT["OpenAI"]]), truth="right")
-
-
-def test_held_out_questions_are_read_plain_or_from_rollouts(write: Write) -> None:
-    assert read_questions(write([{"question": "Who?", "answer": "X"}])).to_list() == ["Who?"]
-    assert read_questions(write([CHAT["OpenAI"]])).to_list() == ["What is 3 + 4?"]
-
-
-def test_real_dialogues_of_tau_bench_are_read_whole(shared_data: Path) -> None:
-    form, frame = read_rollouts(shared_data / "tau_bench" / "gpt-4o-airline.json")
-    assert (form, frame.height, frame["group"].n_unique()) == ("tau-bench", 200, 50)
-    assert (frame["reward"].sum(), frame["cut"].sum()) == (84.0, 5)
-    cut = frame.filter("cut")
-    assert cut["messages"].list.len().to_list() == [62] * 5, "they ran out of 30 turns, counted by hand"
-    assert cut["reward"].sum() == 0.0
