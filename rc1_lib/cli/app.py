@@ -98,8 +98,6 @@ _OF_PANEL: dict[str, tuple[tuple[str, Callable[..., int], str], ...]] = {
         ("overclar-penalty", reward.overclar_penalty, "rc1 overclar-penalty --ablation"),
         ("attack-reward", reward.attack_reward, "rc1 attack-reward --prompts 60"),
         ("check-answers", answers.check_answers, "rc1 check-answers --task gsm8k"),
-        ("audit-rollouts", rollouts.audit_rollouts, "rc1 audit-rollouts rollouts.jsonl --truth-key accuracy"),
-        ("rescore", rollouts.rescore, "rc1 rescore rollouts.jsonl --formula 'accuracy + 0.2 * style'"),
     ),
     "The data": (
         ("build-pool", pool.build_pool, "rc1 build-pool --n 1200 --sources my_questions"),
@@ -121,6 +119,14 @@ _OF_PANEL: dict[str, tuple[tuple[str, Callable[..., int], str], ...]] = {
 for _panel, _commands in _OF_PANEL.items():
     for _name, _function, _example in _commands:
         command(app, _name, _function, _example, panel=_panel, **_HOW.get(_name, {}))
+command(
+    app, "audit-rollouts", rollouts.audit_rollouts, "rc1 audit-rollouts rollouts.jsonl --truth-key accuracy",
+    panel="The reward",
+)  # fmt: skip
+command(
+    app, "rescore", rollouts.rescore, "rc1 rescore rollouts.jsonl --formula 'accuracy + 0.2 * style'",
+    panel="The reward",
+)  # fmt: skip
 command(
     app, "init", setup.init, "rc1 init my_run", ("workspace", *_NO_CONFIG), panel="Setup and help", writes=False,
     anywhere=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,11 +11,10 @@ from rich.table import Table
 
 from rc1_lib.check_words import figure
 from rc1_lib.cli.endings import Ending, again, end, flagged
-from rc1_lib.cli.options import Provider
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import conclude
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import ConfigError, RowError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,26 +62,32 @@ def rescore(
         str | None, typer.Option(help='Pay an expression of the records\' own numbers: "accuracy + 0.2 * style".')
     ] = None,
     judge: Annotated[bool, typer.Option("--judge", help="Pay the judged score, with the weights in force.")] = False,
-    failed_only: Annotated[bool, typer.Option(help="As --judge, but only where a rollout has no reward.")] = False,
+    failed_only: Annotated[
+        bool, typer.Option("--failed-only", help="As --judge, but only where a rollout has no reward.")
+    ] = False,
     reward_key: Annotated[str | None, typer.Option(help=_REWARD)] = None,
-    provider: Provider = None,
 ) -> int:
     """Score stored rollouts again and compare with their old scores; nothing is sampled.
 
     Evaluated episodes are paid by other settings of the reward: --set training.reward.turn=0.05, overclar.alpha=0.3.
     """
-    run = session.open({"judge.provider": provider}, remembered=True)
+    run = session.open(remembered=True)
     from rc1_lib.extras.rollouts import rescore as anew
     from rc1_lib.extras.rollouts.read import read_rollouts
+    from rc1_lib.judge.prompt import judge_identity
     from rc1_lib.workspace.file_hashes import sha256_file
 
     ways = {"--task": task, "--formula": formula, "--judge": judge, "--failed-only": failed_only}
-    by = {name: value for name, value in ways.items() if value}
+    by: dict[str, Any] = {name: value for name, value in ways.items() if value}
     if len(by) > 1:
         raise ConfigError(f"found {' and '.join(by)}, expected one of them")
     path = run.workspace.path(session.given(file))
     if by:
         _, frame = read_rollouts(path, reward=reward_key)
+        if frame["reward"].null_count() == frame.height:
+            raise RowError(f"{path}: no rollout has a reward to compare with; name its key with --reward-key")
+        if judge or failed_only:
+            by["judge"] = judge_identity(run)
         frame = frame.with_columns(old="reward", characters=frame["written"].str.len_chars())
         with stages():
             if task is not None:
@@ -94,7 +98,7 @@ def rescore(
                 new = anew.by_judge(run, frame, failed_only=failed_only)
         frame, traits = frame.with_columns(new), anew.traits_of(frame)
     else:
-        (frame, by), traits = _by_settings(session, run, path), list(anew.OUTCOME)
+        frame, traits, by = _by_settings(session, run, file), anew.OUTCOME, {"--set": session.overrides}
     about = {"rollouts": {"path": str(file), "sha256": sha256_file(path)}, "by": by}
     place, body = anew.write_rescored(run, about, frame, traits)
     session.show(*_tables(body))
@@ -103,24 +107,23 @@ def rescore(
     return end(session, Ending("done", words, report=run.workspace.path(place)), {**body, "report": place})
 
 
-def _by_settings(session: Session, run: Run, path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return evaluated episodes, paid by what the workspace has recorded and by this command, and what differs."""
+def _by_settings(session: Session, run: Run, file: Path) -> pl.DataFrame:
+    """Return evaluated episodes, paid by the settings that the workspace has recorded and by those of this command."""
     from rc1_lib.environment.rewards import RewardSettings
-    from rc1_lib.evaluation.episodes import EvaluationError, read_episodes
+    from rc1_lib.evaluation.episodes import read_episodes
     from rc1_lib.extras.rollouts.rescore import of_episodes
     from rc1_lib.run import open_run, recorded_config
 
     recorded = recorded_config(session.options.workspace)
-    before = RewardSettings.of(open_run(config=recorded, workspace=run.workspace.root).config)
-    now = RewardSettings.of(run.config)
-    try:
-        frame = of_episodes(read_episodes(path), before, now)
-    except EvaluationError as error:
-        raise RC1Error(f"{error}. Other rollouts are scored again by --task, --formula or --judge") from None
-    if before == now:
-        raise ConfigError(f"{path}: the reward is as it was; change it, as by --set training.reward.turn=0.05")
-    differs = {name: [was, asdict(now)[name]] for name, was in asdict(before).items() if was != asdict(now)[name]}
-    return frame, differs
+    if recorded is None:
+        raise ConfigError(f"{run.workspace.root}: has not recorded by which settings {file} was paid; see --workspace")
+    before = open_run(config=recorded, workspace=run.workspace.root)
+    old, new = RewardSettings.of(before.config), RewardSettings.of(run.config)
+    if old == new:
+        raise ConfigError(
+            f"{file}: change the reward, as by --set overclar.alpha=0.3, or name --task, --formula, --judge"
+        )
+    return of_episodes(read_episodes(run.workspace.path(session.given(file))), old, new)
 
 
 def _tables(body: Mapping[str, Any]) -> list[Table]:

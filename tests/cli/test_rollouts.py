@@ -43,16 +43,10 @@ def test_audit_prints_a_table_writes_a_report_and_exits_2_when_a_check_fails(
     assert json.loads((tmp_path / body["report"]).read_text())["gates"] == body["gates"]
     listed = next(gate["offenders_file"] for gate in body["gates"] if gate["name"] == "groups")
     assert len(records(tmp_path / listed)) == 10
-    mended = rc1("audit-rollouts", rollouts, "--workspace", tmp_path, "--reward-key", "accuracy")
+    (tmp_path / "held_out.jsonl").write_text('{"question": "Who painted the old lighthouse of the northern bay?"}\n')
+    flags = ("--reward-key", "accuracy", "--held-out", "held_out.jsonl")
+    mended = rc1("audit-rollouts", rollouts, "--workspace", tmp_path, *flags)
     assert mended.code == 0 and widest_table_line(mended.out) <= 100
-
-
-def test_formula_writes_every_rollout_whose_score_changed(rc1: Rc1, tmp_path: Path, rollouts: Path) -> None:
-    done = rc1("rescore", rollouts, "--workspace", tmp_path, "--formula", "accuracy * score", "--json")
-    body = json.loads(done.out)
-    assert (done.code, body["rows"]["down"], body["changed"]["rows"]) == (0, 14, 14)
-    assert {one["new"] for one in records(tmp_path / body["changed"]["path"])} == {0.0}
-    assert body["preferred"]["accuracy"]["change"]["low"] > 0, "before, all were paid alike"
 
 
 def test_rule_of_a_task_judges_the_answers_of_another_trainer(rc1: Rc1, tmp_path: Path, rollouts: Path) -> None:
@@ -71,18 +65,14 @@ def test_evaluated_episodes_are_paid_by_other_settings_than_those_of_their_run(r
     assert same.code == 2 and "--set" in same.err
     body = json.loads(rc1(*flags, "--set", "overclar.alpha=0.4", "--json").out)
     needless = frame.filter(~pl.col("needs") & (pl.col("asked") > 0))
-    assert body["by"] == {"alpha": [0.15, 0.4]}
+    assert body["by"] == {"--set": ["overclar.alpha=0.4"]}
     assert body["rows"]["down"] == body["changed"]["rows"] == needless.height > 0
     assert set(body["score"]) == {"all", "sft", "ppo"}
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
-    [
-        (("--task", "gsm8k", "--judge"), "--task and --judge"),
-        (("--task", "chess"), "chess"),
-        ((), "--formula"),
-    ],
+    [(("--task", "gsm8k", "--judge"), "--task and --judge"), (("--task", "chess"), "chess"), ((), "recorded")],
 )
 def test_rescoring_says_what_it_needs(
     rc1: Rc1, tmp_path: Path, rollouts: Path, flags: tuple[str, ...], words: str

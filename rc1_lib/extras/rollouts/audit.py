@@ -72,10 +72,7 @@ def scored(frame: pl.DataFrame) -> GateResult:
     missing = frame.filter(pl.col("reward").is_null())
     if missing.height == frame.height:
         return GateResult("scored", not_applicable="no rollout has a reward; --reward-key names it")
-    share, advice = (
-        1 - missing.height / frame.height,
-        "find out why scoring fails; rc1 rescore --failed-only asks a judge",
-    )
+    share, advice = 1 - missing.height / frame.height, "find out why; rc1 rescore --failed-only asks a judge"
     return _verdict("scored", missing, at_least("rollouts with a reward, share", share, MIN_COVERAGE, advice))
 
 
@@ -87,7 +84,7 @@ def cut_turns(frame: pl.DataFrame) -> GateResult:
     cut, advice = known.filter("cut"), "raise the limit on tokens or turns: a rollout that was cut teaches to fail"
     return _verdict(
         "cut_turns", cut, at_most("rollouts cut, share", cut.height / known.height, MAX_CUT, advice),
-        info("cut, but paid more than the least", cut.filter(pl.col("reward") > frame["reward"].min()).height),
+        info("cut, but paid more than the least", cut.filter(pl.col("reward") > number(frame["reward"].min())).height),
         info("rollouts of which nothing says how they ended", frame.height - known.height),
     )  # fmt: skip
 

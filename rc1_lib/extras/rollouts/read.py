@@ -62,8 +62,8 @@ def _tau_bench(record: _Record) -> _Parts:
 def _traces(record: _Record) -> _Parts:
     """Of several agents, read the first; of its branches, the last."""
     trace, task = record["traces"][0], (record.get("task") or {}).get("data") or {}
-    path = [trace["nodes"][-1]]
-    while path[0].get("parent") is not None:
+    path = trace["nodes"][-1:]  # none of a rollout that failed before its first message
+    while path and path[0].get("parent") is not None:
         path.insert(0, trace["nodes"][path[0]["parent"]])
     begun = next((place for place, node in enumerate(path) if node.get("sampled")), len(path))
     messages = [node["message"] for node in path]
@@ -86,19 +86,17 @@ def _dialogue(messages: Sequence[_Record]) -> _Parts:
     return {"prompt": messages[:begun], "completion": messages[begun:]}
 
 
-FORMS: Mapping[str, tuple[frozenset[str], Callable[[_Record], _Parts]]] = {
-    "tau-bench": (frozenset({"traj", "task_id", "reward"}), _tau_bench),
-    "verifiers traces": (frozenset({"traces"}), _traces),
-    "verifiers": (
-        frozenset({"prompt", "completion", "example_id"}),
-        lambda one: {"prompt": one["prompt"], "completion": one["completion"] or "", "group": one["example_id"]},
-    ),
-    "verl": (frozenset({"input", "output"}), lambda one: {"prompt": one["input"], "completion": one["output"]}),
-    "TRL": (
-        frozenset({"prompt", "completion"}),
-        lambda one: {"prompt": one["prompt"], "completion": one["completion"]},
-    ),
-    "OpenAI": (frozenset({"messages"}), lambda one: _dialogue(one["messages"])),
+def _pair(prompt: str, completion: str, group: str = "") -> Callable[[_Record], _Parts]:
+    return lambda one: {"prompt": one[prompt], "completion": one[completion] or "", "group": one.get(group)}
+
+
+FORMS: Mapping[str, tuple[set[str], Callable[[_Record], _Parts]]] = {
+    "tau-bench": ({"traj", "task_id", "reward"}, _tau_bench),
+    "verifiers traces": ({"traces"}, _traces),
+    "verifiers": ({"prompt", "completion", "example_id"}, _pair("prompt", "completion", "example_id")),
+    "verl": ({"input", "output"}, _pair("input", "output")),
+    "TRL": ({"prompt", "completion"}, _pair("prompt", "completion")),
+    "OpenAI": ({"messages"}, lambda one: _dialogue(one["messages"])),
 }
 """Form -> the keys by which it is recognised, the first that fits, and the function that reads a record."""
 
@@ -158,10 +156,9 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: s
     try:
         parts = {"gold": _first(record, _GOLDS), "cut": _cut(record), "numbers": record, **read(record)}
         prompt, completion = (_nested(parts[name]) for name in ("prompt", "completion"))
-        # A rollout that failed before its first word has no message of the policy.
-        messages: list[Any] = dialogue_of(prompt, completion if len(completion) else "", where)
+        messages: list[Any] = dialogue_of(prompt, completion or "", where)  # a failed rollout may have said nothing
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise RowError(f"{where}: is no rollout ({type(error).__name__}: {error})") from None
+        raise RowError(f"{where}: expected texts or lists of chat messages ({type(error).__name__}: {error})") from None
     begun = 1 if isinstance(prompt, str) else len(prompt)
     own = [one for one in messages[begun:] if one["role"] == "assistant"]
     asked = "\n".join(one["content"] or "" for one in messages[:begun] if one["role"] != "system")
@@ -169,8 +166,7 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: s
     written = [*(one["content"] for one in own), *(f"{call['name']} {call['arguments']}" for call in calls)]
     ended = bool(own) and messages[-1]["role"] != "tool" and not own[-1].get("tool_calls")
     group, gold, samples = parts.get("group"), parts["gold"], _first(record, _SAMPLES)
-    while isinstance(gold, list) and len(gold) == 1:
-        (gold,) = gold
+    gold = gold[0] if isinstance(gold, list) and len(gold) == 1 else gold
     return {
         "line": line,
         "group": f"{record.get('step', '')}/{asked if group is None else group}",

@@ -79,9 +79,9 @@ def by_judge(run: Run, frame: pl.DataFrame, *, failed_only: bool) -> pl.Series:
     return frame["reward"].scatter(asked["index"], pl.Series(scores, dtype=pl.Float64)).alias("new")
 
 
-def traits_of(frame: pl.DataFrame) -> list[str]:
+def traits_of(frame: pl.DataFrame) -> tuple[str, ...]:
     """Return the columns that say what a rollout is like: the records' own numbers, and `characters`."""
-    return [name for name in frame.columns if name.startswith(NUMBER) or name == "characters"]
+    return tuple(name for name in frame.columns if name.startswith(NUMBER) or name == "characters")
 
 
 def compare(frame: pl.DataFrame, traits: Sequence[str], resamples: int) -> dict[str, Any]:

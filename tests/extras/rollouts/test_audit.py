@@ -134,6 +134,8 @@ def test_real_dialogues_of_tau_bench_show_cut_ones_and_flat_prompts(shared_data:
     }  # fmt: skip
     figures = {check.name: check.value for one in found.values() for check in one.checks}
     assert figures["rollouts cut, share"] == 5 / 200
+    cut = frame.filter("cut")
+    assert cut["messages"].list.len().to_list() == [62] * 5, "they ran out of 30 turns, counted by hand"
     # Counted by hand: of 50 tasks 14 fail in all four trials, and 10 succeed in all.
     assert figures["prompts without a difference, share"] == 24 / 50
     assert (figures["prompts that always earn the least"], figures["prompts that always earn the most"]) == (14, 10)

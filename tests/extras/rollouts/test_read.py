@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.extras.rollouts.read import dialogues, read_questions, read_rollouts
+from rc1_lib.extras.rollouts.read import dialogues, read_rollouts
 
 USER = {"role": "user", "content": "What is 3 + 4?"}
 CALL: dict[str, Any] = {
@@ -94,6 +94,7 @@ def test_table_of_trl_pays_the_sum_of_its_functions_and_null_without_any(tmp_pat
 def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: Write) -> None:
     open_call = {"prompt": [USER], "completion": SAID[:1], "example_id": 1, "reward": 0.0}
     assert read_rollouts(write([open_call, {**open_call, "completion": None}]))[1]["final"].to_list() == ["", ""]
+    assert read_rollouts(write([{"traces": [{"nodes": []}]}]))[1]["final"].to_list() == [""]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,7 @@ def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: 
         ([CHAT["OpenAI"], {"reward": 1.0}], "line 2"),
         ([{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": 3}]}], "line 1"),
         ([{"traces": []}], "line 1"),
+        ([{"prompt": None, "completion": "x"}], "line 1"),
     ],
 )
 def test_what_is_no_rollout_is_refused_by_line(write: Write, records: list[dict[str, Any]], words: str) -> None:
@@ -114,17 +116,3 @@ def test_what_is_no_rollout_is_refused_by_line(write: Write, records: list[dict[
 def test_number_that_no_record_has_is_refused_with_those_that_there_are(write: Write) -> None:
     with pytest.raises(RC1Error, match=r"--truth-key right: .*reward"):
         read_rollouts(write([CHAT["OpenAI"]]), truth="right")
-
-
-def test_held_out_questions_are_read_plain_or_from_rollouts(write: Write) -> None:
-    assert read_questions(write([{"question": "Who?", "answer": "X"}])).to_list() == ["Who?"]
-    assert read_questions(write([CHAT["OpenAI"]])).to_list() == ["What is 3 + 4?"]
-
-
-def test_real_dialogues_of_tau_bench_are_read_whole(shared_data: Path) -> None:
-    form, frame = read_rollouts(shared_data / "tau_bench" / "gpt-4o-airline.json")
-    assert (form, frame.height, frame["group"].n_unique()) == ("tau-bench", 200, 50)
-    assert (frame["reward"].sum(), frame["cut"].sum()) == (84.0, 5)
-    cut = frame.filter("cut")
-    assert cut["messages"].list.len().to_list() == [62] * 5, "they ran out of 30 turns, counted by hand"
-    assert cut["reward"].sum() == 0.0

@@ -48,16 +48,6 @@ def test_preferences_and_what_is_preferred_equal_those_by_hand() -> None:
     assert score["change"]["low"] <= 0.0 <= score["change"]["high"]
 
 
-def test_equally_paid_rollouts_count_in_equal_parts() -> None:
-    flat = HAND.head(3).with_columns(old=0.0)
-    assert compare(flat, ["length"], 20)["preferred"]["length"]["old"]["value"] == 20.0
-
-
-def test_nothing_with_both_scores_is_an_error() -> None:
-    with pytest.raises(RC1Error, match="nothing to compare"):
-        compare(HAND.tail(1), [], 20)
-
-
 def test_evaluated_episodes_are_paid_as_in_training_to_the_last_bit() -> None:
     came = [{"asked": 2, "malformed": 1}, {"right": False, "turns": 7}, {"obtained": True, "asked": 1}]
     records = [replace(episode(number, **came[number % 3]), judged=0.37 + number / 100) for number in range(27)]
