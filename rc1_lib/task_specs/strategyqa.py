@@ -78,7 +78,7 @@ def _ended(fact: str) -> str:
     return f"{fact}." if fact and fact[-1] not in ".?!\"'”’" else fact
 
 
-def _guess(_: Question, rng: random.Random) -> str:
+def guess_verdict(_: Question, rng: random.Random) -> str:
     """Guess yes or no, which may be right by chance."""
     return rng.choice(["yes", "no"])
 
@@ -90,6 +90,6 @@ SPEC = TaskSpec(
     parse=parse,
     is_right=same_verdict,
     unmarked=last_verdict,
-    guess=_guess,
+    guess=guess_verdict,
     multi_hop=True,
 )

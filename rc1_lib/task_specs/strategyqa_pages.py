@@ -82,7 +82,12 @@ def _words(text: str) -> list[str]:
 
 
 def _name(text: str) -> str | None:
-    """Return the longest capitalised name in `text`, ignoring the opening question word; None if there is none."""
+    """Return the longest name in `text`; None if there is none."""
+    return max(names_in(text), key=len, default=None)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the capitalised names in `text`, in order, without the opening question word."""
     names = []
     for match in _NAME.finditer(text):
         if text[: match.start()].endswith("#"):
@@ -93,4 +98,4 @@ def _name(text: str) -> str | None:
         name = _POSSESSIVE.sub("", " ".join(words))
         if len(name) > 2 and not name[0].isdigit():
             names.append(name)
-    return max(names, key=len, default=None)
+    return names
