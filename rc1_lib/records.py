@@ -16,6 +16,8 @@ from rc1_lib.numbers.uncertainty import CheckInterval
 
 Task = str
 """A task's name, registered in `rc1_lib.task_specs`."""
+SourceKey = Literal["question", "answer", "choices", "context"]
+"""A key of a data set's records that may be a column of another name."""
 Language = Literal["en", "zh"]
 Tool = Literal["wiki", "calc", "ask_user"]
 Bucket = Literal["easy", "medium", "hard"]

@@ -14,6 +14,10 @@ from rc1_lib.answer_rules.spellings import right_answers
 from rc1_lib.answer_rules.wrong_answers import wrong_answers
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 
+MAX_WRONG_PAID = 0.005
+"""Largest share of wrong answers that a rule may accept: what is paid wrongly is learned."""
+MAX_RIGHT_REFUSED = 0.02
+"""Largest share of right spellings that a rule may reject, which only costs reward."""
 Rule = Callable[[str, str, Sequence[str]], object]
 """Takes (given answer, exact answer, aliases) and returns something true if the given answer is right."""
 
@@ -82,6 +86,22 @@ class RuleReport:
     right_refused: Rate
     broken: int
     offences: tuple[Offence, ...]
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the rule for these golds, in words, with an example; empty if nothing is."""
+        for right, rate, most in (
+            (False, self.wrong_paid, MAX_WRONG_PAID),
+            (True, self.right_refused, MAX_RIGHT_REFUSED),
+        ):
+            if rate.share <= most:
+                continue
+            done, kind = ("rejects", "right spellings") if right else ("accepts", "wrong answers")
+            one = next((offence for offence in self.offences if offence.right is right), None)
+            example = f", such as {one.given[:60]!r} for {one.gold.answer[:60]!r}" if one else ""
+            return f"it {done} {rate.failed} of {rate.asked} {kind} ({most:.1%} may be){example}"
+        paid = [name for name, (_, paid) in self.never().items() if paid]
+        return f"it accepts {paid[0]}" if paid else ""
 
     def never(self) -> dict[str, tuple[int, int]]:
         """Count tested and accepted answers by check, for kinds that a rule must never accept."""

@@ -20,7 +20,7 @@ from rc1_lib.config.values import (
     sums_to_one,
 )
 from rc1_lib.errors import ConfigError
-from rc1_lib.records import BUCKETS, Bucket
+from rc1_lib.records import BUCKETS, Bucket, SourceKey
 
 
 class Sources(Section):
@@ -29,7 +29,11 @@ class Sources(Section):
     use: str
     """`embedded`, `hub`, a folder with one sub-folder of public files per task, or a .jsonl file of finished rows."""
     hub: dict[TaskName, str]
-    """Task -> hub name of its data set, read through Hugging Face `datasets`."""
+    """Task -> hub name of its data set (`NAME`, `NAME:CONFIGURATION` or `NAME:CONFIGURATION:SPLIT`), read through
+    Hugging Face `datasets`, or `reasoning-gym:TASK`."""
+    columns: dict[TaskName, dict[SourceKey, str]]
+    """Task -> its keys -> the columns of its data set that hold them, where these have other names; a dot leads into a
+    column with parts (`answers.text`). The task's answer rule has to fit what is mapped."""
     max_uses: Positive
     """How often the pool may use one question; a second use is posed differently, and the report counts it."""
 

@@ -31,7 +31,8 @@ _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
 _FREE = (
     # what the ticket records itself, or pins by its bytes
-    "profile", "base_model", "sources.use", "sources.hub", "judge.provider", "judge.model", "judge.base_url",
+    "profile", "base_model", "sources.use", "sources.hub", "sources.columns", "judge.provider", "judge.model",
+    "judge.base_url",
     # where files lie
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
     "judge.labels.path",

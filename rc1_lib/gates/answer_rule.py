@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.answer_rules.check import Offence, Rate, Rule, RuleReport, ask_rule
+from rc1_lib.answer_rules.check import MAX_RIGHT_REFUSED, MAX_WRONG_PAID, Offence, Rate, Rule, RuleReport, ask_rule
 from rc1_lib.answer_rules.golds import MOST_GOLDS, Form, Gold, Sample, spread
 from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
 from rc1_lib.evidence import Evidence
@@ -21,10 +21,6 @@ from rc1_lib.records import Check, GateResult, Task
 from rc1_lib.task_specs import task_spec
 
 GATE = "answer_rule"
-MAX_WRONG_PAID = 0.005
-"""Largest share of wrong answers that a rule may accept: what is paid wrongly is learned."""
-MAX_RIGHT_REFUSED = 0.02
-"""Largest share of right spellings that a rule may reject, which only costs reward."""
 MIN_KINDS = 20
 """Fewest kinds of right spellings, and of wrong answers, that must apply to a task's golds; with fewer, the rule is not
 tried."""

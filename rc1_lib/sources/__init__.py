@@ -1,8 +1,9 @@
-"""Where questions come from: public data sets (local files or the hub), JSONL rows, or the embedded generator."""
+"""Where questions come from: data sets (local files or the hub), reasoning-gym, JSONL rows, the embedded generator."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.source_path import is_rows, source_path
@@ -10,7 +11,9 @@ from rc1_lib.errors import SourceError
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
+from rc1_lib.sources.gym import PREFIX, load_gym
 from rc1_lib.sources.hub import load_hub
+from rc1_lib.sources.loaded import Loaded
 from rc1_lib.sources.local import data_files, load_local
 from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.task_specs import task_names
@@ -36,10 +39,10 @@ def load_questions(
     if config.sources.use == "embedded":
         return _embedded(config), {}
     if config.sources.use == "hub":
-        loaded = load_hub(config.sources.hub, tasks, MAX_UNUSABLE)
+        loaded = _hub(config, tasks)
     else:
-        place = source_path(config.sources.use, workspace)
-        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks, MAX_UNUSABLE)
+        place, columns = source_path(config.sources.use, workspace), config.sources.columns
+        loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks, MAX_UNUSABLE, columns)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
 
@@ -70,12 +73,22 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
     return sha256_known(place) if place.is_file() else sha256_files(place, data_files(place))
 
 
+def _hub(config: RunConfig, tasks: Sequence[Task]) -> dict[Task, Loaded]:
+    names, invented = config.sources.hub, _to_invent(config)
+    gym = [task for task in tasks if names.get(task, "").startswith(PREFIX)]
+    hub = [task for task in tasks if task not in gym]
+    found = load_hub(names, hub, MAX_UNUSABLE, columns=config.sources.columns)
+    found |= {task: load_gym(task, names[task], invented[task], config.pool.seed) for task in gym}
+    return {task: found[task] for task in tasks}
+
+
 def _embedded(config: RunConfig) -> dict[Task, list[Question]]:
+    return {task: generate(task, count, config.pool.seed) for task, count in _to_invent(config).items()}
+
+
+def _to_invent(config: RunConfig) -> dict[Task, int]:
     pool, shadow = apportion(config.pool.n, config.datasets), shadow_counts(config)
-    return {
-        task: generate(task, round(_SPARE * (pool[task] + shadow[task])) + 20, config.pool.seed)
-        for task in config.datasets
-    }
+    return {task: round(_SPARE * (pool[task] + shadow[task])) + 20 for task in config.datasets}
 
 
 def shadow_counts(config: RunConfig) -> dict[Task, int]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from rc1_lib.errors import SourceError
-from rc1_lib.records import Task
+from rc1_lib.records import SourceKey, Task
+from rc1_lib.sources.columns import parser_of, require_rule
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
 from rc1_lib.sources.local import data_in
 from rc1_lib.task_specs import task_spec
@@ -19,38 +21,51 @@ _BUILDERS = {".json": "json", ".jsonl": "json", ".parquet": "parquet"}
 
 
 def load_hub(
-    names: Mapping[Task, str], tasks: Sequence[Task], max_unusable: float = 0.0, cache_dir: Path | None = None
+    names: Mapping[Task, str],
+    tasks: Sequence[Task],
+    max_unusable: float = 0.0,
+    cache_dir: Path | None = None,
+    columns: Mapping[Task, Mapping[SourceKey, str]] = MappingProxyType({}),
 ) -> dict[Task, Loaded]:
-    """Load the questions of each task from the split `train` of its data set.
+    """Load the questions of each task from a split of its data set, `train` if its name says no other.
 
     Args:
-        names: task -> hub name (`openai/gsm8k`; `owner/name:config` chooses a configuration other than the public
-            one), or the path of a file (JSON, JSON lines, Parquet) or a folder of such files in the data set's own
-            format.
+        names: task -> hub name (`openai/gsm8k`; `owner/name:config:split` chooses a configuration other than the
+            public one, and a split), or the path of a file (JSON, JSON lines, Parquet) or a folder of such files in
+            the data set's own format.
         max_unusable: largest share of a task's records in which a key may be missing or of another type.
+        columns: task -> key -> column of its data set, where these have other names than the task's keys.
         cache_dir: where `datasets` keeps downloaded and converted files; None for its default.
 
     Raises:
         SourceError: when a task has no name, its data set cannot be fetched or read, more than `max_unusable` of the
-            records are unusable, or a task ends up without questions.
+            records are unusable, a task ends up without questions, or mapped answers do not fit its rule.
     """
-    return {task: _load_task(task, names, max_unusable, cache_dir) for task in tasks}
+    return {task: _load_task(task, names, max_unusable, cache_dir, columns.get(task, {})) for task in tasks}
 
 
-def _load_task(task: Task, names: Mapping[Task, str], max_unusable: float, cache_dir: Path | None) -> Loaded:
+def _load_task(
+    task: Task, names: Mapping[Task, str], max_unusable: float, cache_dir: Path | None, columns: Mapping[SourceKey, str]
+) -> Loaded:
     if task not in names:
         raise SourceError(f"the task '{task}' has no data set; give one, such as openai/gsm8k for gsm8k.")
     name = names[task]
-    rows = _fetch(task, name, cache_dir)
-    return require_questions(collect(_entries(rows, name), task_spec(task).parse, max_unusable), name)
+    split = _split(name)
+    rows = _fetch(task, name, split, cache_dir)
+    loaded = require_questions(collect(_entries(rows, name, split), parser_of(task, columns), max_unusable), name)
+    return require_rule(task, loaded, name) if columns else loaded
 
 
-def _entries(rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Entry]:
+def _entries(rows: Sequence[Mapping[str, Any]], name: str, split: str) -> Iterator[Entry]:
     for index, row in enumerate(rows):
-        yield Entry(row, index, SPLIT, name, f"row {index} of split '{SPLIT}'")
+        yield Entry(row, index, split, name, f"row {index} of split '{split}'")
 
 
-def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
+def _split(name: str) -> str:
+    return SPLIT if _local_files(name) else [*name.split(":"), "", ""][2] or SPLIT
+
+
+def _fetch(task: Task, name: str, split: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
     # Imported here because it takes seconds, and the embedded and local sources do not need it.
     import datasets
     from datasets.exceptions import DatasetsError
@@ -63,7 +78,7 @@ def _fetch(task: Task, name: str, cache_dir: Path | None) -> Sequence[Mapping[st
     )
     try:
         rows: Sequence[Mapping[str, Any]] = datasets.load_dataset(
-            **place, split=SPLIT, cache_dir=str(cache_dir) if cache_dir else None
+            **place, split=split, cache_dir=str(cache_dir) if cache_dir else None
         )
     except (OSError, ValueError, RuntimeError, ImportError, DatasetsError) as error:
         # `datasets` raises these when there is no network, for an unknown name or configuration, a data set with a
@@ -95,5 +110,5 @@ def _local_files(name: str) -> list[str]:
 
 
 def _hub_place(task: Task, name: str) -> dict[str, Any]:
-    hub_name, _, config = name.partition(":")
+    hub_name, config = [*name.split(":"), ""][:2]
     return {"path": hub_name, "name": config or task_spec(task).hub_config}

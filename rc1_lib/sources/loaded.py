@@ -82,7 +82,7 @@ def collect(entries: Iterable[Entry], parse: Parser, max_unusable: float) -> Loa
         faults = "; ".join(f"{entry.file}, {entry.place}: {error}" for entry, error in damaged[:_SHOWN])
         raise SourceError(
             f"{faults}. Unusable: {len(damaged):,} of {read:,} records ({len(damaged) / read:.2%}), and "
-            f"{max_unusable:.2%} may be left out; correct the file, or remove these records from it. "
+            f"{max_unusable:.2%} may be left out; correct the file or `sources.columns`, or remove these records. "
             "docs/how-to/own-source.md shows the form of each task"
         )
     if damaged:

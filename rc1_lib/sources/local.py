@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from rc1_lib.errors import SourceError
-from rc1_lib.records import Task
+from rc1_lib.records import SourceKey, Task
+from rc1_lib.sources.columns import parser_of, require_rule
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
 from rc1_lib.sources.record_files import read_records, read_table
-from rc1_lib.task_specs import task_spec
 from rc1_lib.workspace.input_files import form_of, is_hidden
 
 _TABLE = ".parquet"
@@ -21,7 +22,12 @@ _SHOWN = 3
 """Most files that a message lists."""
 
 
-def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> dict[Task, Loaded]:
+def load_local(
+    root: Path,
+    tasks: Sequence[Task],
+    max_unusable: float = 0.0,
+    columns: Mapping[Task, Mapping[SourceKey, str]] = MappingProxyType({}),
+) -> dict[Task, Loaded]:
     """Load the questions of each task from the files of `root/<task>`, in the order of their names.
 
     Files are `.json`, `.jsonl` (both also with `.gz` or `.zst`) or `.parquet`; hidden ones are left out.
@@ -29,15 +35,19 @@ def load_local(root: Path, tasks: Sequence[Task], max_unusable: float = 0.0) -> 
     Args:
         root: the folder.
         max_unusable: largest share of a task's records in which a key may be missing or of another type.
+        columns: task -> key -> column of its files, where these have other names than the task's keys.
 
     Raises:
         SourceError: when a folder is missing or has no such file, a file is damaged, more than `max_unusable` of the
-            records are unusable (the message names file, line and key), or a task ends up without questions.
+            records are unusable (the message names file, line and key), a task ends up without questions, or mapped
+            answers do not fit its rule.
     """
-    return {
-        task: require_questions(collect(_entries(files), task_spec(task).parse, max_unusable), str(root / task))
-        for task, files in files_of_tasks(root, tasks).items()
-    }
+    found = {}
+    for task, files in files_of_tasks(root, tasks).items():
+        mapped, place = columns.get(task, {}), str(root / task)
+        loaded = require_questions(collect(_entries(files), parser_of(task, mapped), max_unusable), place)
+        found[task] = require_rule(task, loaded, place) if mapped else loaded
+    return found
 
 
 def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from rc1_lib.answer_rules.message import final_answer
 from rc1_lib.errors import TaskError
 from rc1_lib.records import Task
-from rc1_lib.task_specs import gsm8k, hotpotqa, strategyqa
+from rc1_lib.task_specs import any_form, gsm8k, hotpotqa, strategyqa
 from rc1_lib.task_specs.spec import TaskSpec
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "task_spec", "template_kinds",
 ]  # fmt: skip
 
-SHIPPED: tuple[TaskSpec, ...] = (hotpotqa.SPEC, strategyqa.SPEC, gsm8k.SPEC)
+SHIPPED: tuple[TaskSpec, ...] = (hotpotqa.SPEC, strategyqa.SPEC, gsm8k.SPEC, *any_form.SPECS)
 CLARIFICATION = "clarification"
 """The kind of templates for vague prompts of every task."""
 _REGISTRY: dict[Task, TaskSpec] = {spec.name: spec for spec in SHIPPED}

@@ -129,7 +129,7 @@ def _clean(text: str) -> str:
     return _UNITS.sub("", _PERCENT.sub(r"(\1/100)", text))
 
 
-def _guess(question: Question, rng: random.Random) -> str:
+def guess_number(question: Question, rng: random.Random) -> str:
     """Invent a number of about the right size, which is hardly ever the answer."""
     try:
         value = float(question.answer.replace(",", ""))
@@ -145,7 +145,7 @@ SPEC = TaskSpec(
     parse=parse,
     is_right=same_number,
     unmarked=last_number,
-    guess=_guess,
+    guess=guess_number,
     word_problem=True,
     # A story problem's only page is the problem itself: other pages would only mislead.
     borrows_pages=False,

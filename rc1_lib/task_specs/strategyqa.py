@@ -79,7 +79,7 @@ def _ended(fact: str) -> str:
     return f"{fact}." if fact and fact[-1] not in ".?!\"'”’" else fact
 
 
-def _guess(_: Question, rng: random.Random) -> str:
+def guess_verdict(_: Question, rng: random.Random) -> str:
     """Guess yes or no, which may be right by chance."""
     return rng.choice(["yes", "no"])
 
@@ -91,7 +91,7 @@ SPEC = TaskSpec(
     parse=parse,
     is_right=same_verdict,
     unmarked=last_verdict,
-    guess=_guess,
+    guess=guess_verdict,
     multi_hop=True,
 )
 
@@ -171,7 +171,12 @@ def _words(text: str) -> list[str]:
 
 
 def _name(text: str) -> str | None:
-    """Return the longest capitalised name in `text`, ignoring the opening question word; None if there is none."""
+    """Return the longest name in `text`; None if there is none."""
+    return max(names_in(text), key=len, default=None)
+
+
+def names_in(text: str) -> list[str]:
+    """Return the capitalised names in `text`, in order, without the opening question word."""
     names = []
     for match in _NAME.finditer(text):
         if text[: match.start()].endswith("#"):
@@ -182,4 +187,4 @@ def _name(text: str) -> str | None:
         name = _POSSESSIVE.sub("", " ".join(words))
         if len(name) > 2 and not name[0].isdigit():
             names.append(name)
-    return max(names, key=len, default=None)
+    return names

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from rc1_lib.environment.replay import inconsistencies
+from rc1_lib.evidence import Evidence
+from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.gates.training_config import training_gate
 from rc1_lib.judge.calls import Ask
+from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import Status
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.rows.schema import check_rows
@@ -89,6 +92,34 @@ def test_custom_task_example_reads_its_records(tmp_path: Path, monkeypatch: pyte
         assert question.slot is not None
         assert spec.is_right(question.answer, question.answer, question.aliases)
         assert not spec.is_right("no" if question.answer == "yes" else "yes", question.answer, question.aliases)
+
+
+def test_task_in_30_lines_goes_through_the_gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = example("own-task.md", '"""Spare parts')
+    assert len(code.strip().splitlines()) < 36
+    with registered():  # it registers its task itself
+        run(code)
+        mix = ["sources.use=shop", "datasets={parts: 1.0}", "pool.n=40", "shadow.n=10", "pool.workers=1"]
+        opened = open_run(workspace="try", overrides=mix)
+        build_seed(opened)
+        evidence = Evidence(opened)
+        gates = ("mix", "length", "duplicates", "leakage", "consistency", "missing_piece", "answer_rule", "diversity")
+        found = {name: evaluate(name, evidence, 1).status for name in gates}
+        needing = evidence.rows("pool")["needs_clarification"].sum()
+    assert found.pop("diversity") is Status.FAILED
+    assert set(found.values()) == {Status.PASSED}
+    assert needing > 5
+
+
+def test_data_set_by_its_columns_is_a_configuration(tmp_path: Path) -> None:
+    page = (HOW_TO / "own-source.md").read_text("utf-8")
+    (tmp_path / "any.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    for name in ("local.yaml", "ppo_scale.yaml"):
+        shutil.copy(PROJECT_ROOT / "configs" / name, tmp_path)
+    config = open_run(config=tmp_path / "any.yaml", workspace=tmp_path).config
+    assert set(config.datasets) == {"any_text", "any_verdict", "any_number"} <= set(config.sources.hub)
+    assert config.sources.columns == {"any_text": {"answer": "answers.text"}, "any_verdict": {"context": "passage"}}
 
 
 def test_faulty_rule_example_fails_as_the_page_says() -> None:
