@@ -136,12 +136,8 @@ def verify_config(session: Session) -> int:
     from rc1_lib.gates.training_config import order_of_pay
     from rc1_lib.judge.providers import check_provider
     from rc1_lib.masking import mask_tree, secrets
-    from rc1_lib.preflight.preconditions import (
-        check_base,
-        check_can_calibrate,
-        check_settings,
-        check_waiver_reasons,
-    )
+    from rc1_lib.preflight.preconditions import check_can_calibrate, check_settings, check_waiver_reasons
+    from rc1_lib.preflight.ticket import check_base
 
     if (small := train_config_file(session)) is not None:
         return _verify_small(session, small)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.evaluation.tables import Rows
-from rc1_lib.evidence import DATA
 from rc1_lib.plots.training import read_metrics
 from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET
@@ -16,6 +15,7 @@ from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.vouched import DATA
 from rc1_lib.workspace.artifacts import has_checksum
 
 

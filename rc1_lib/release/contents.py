@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
-from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
-from rc1_lib.evidence import DERIVED, bound
+from rc1_lib.evidence import DERIVED
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET
@@ -24,6 +24,7 @@ from rc1_lib.release.ready import Ready, name_of
 from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.vouched import bound
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.file_hashes import sha256_file
 

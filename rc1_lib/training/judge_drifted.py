@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
+from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.judge_baseline import drift_verdict
 from rc1_lib.check_words import check_line
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.providers import LIVE
