@@ -2,7 +2,7 @@
 
 | extra | what | group |
 |---|---|---|
-| `adapters` | the judge as a reward function for TRL and verl | |
+| `adapters` | the judge as a reward function for TRL and verl, the ticket as a lock for trainers | |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
 | `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """
