@@ -27,14 +27,13 @@ from tests.conftest import Verdicts
 from tests.pages import HOW_TO, example
 from tests.pages import run as run_block
 
-_VERIFY = """
+_RC1 = """
 import sys
 from rc1_lib.runtime.libraries import TRAINING
 sys.modules |= dict.fromkeys(TRAINING)  # importing one of them is an error
 from rc1_lib.cli import main
 main()
 """
-_RC1 = "from rc1_lib.cli import main; main()"
 _OTHER = "kl_coef=0.031"
 
 
@@ -67,10 +66,20 @@ FAULTS = pytest.mark.parametrize("fault", [changed_byte, expired, other_settings
 Fault = Callable[[Run, Verdicts], str]
 
 
+def started(run: Run, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with this checkout's `rc1`, where `srun` only says what it was called with."""
+    stubs = run.workspace.root.with_name("stubs")
+    stubs.mkdir(exist_ok=True)
+    for name, line in (("rc1", f"exec {shlex.quote(sys.executable)} -c {shlex.quote(_RC1)}"), ("srun", "echo trains")):
+        (stubs / name).write_text(f'#!/bin/sh\n{line} "$@"\n')
+        (stubs / name).chmod(0o755)
+    given = {"PYTHONPATH": str(PROJECT_ROOT), "PATH": f"{stubs}{os.pathsep}{os.environ['PATH']}"}
+    environment = {**os.environ, **given, "WORKSPACE": str(run.workspace.root)}
+    return subprocess.run(command, env=environment, cwd=stubs, capture_output=True, text=True, check=False)
+
+
 def verified(run: Run, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", _VERIFY, "ticket", "verify", "--workspace", str(run.workspace.root), *flags]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT)}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    return started(run, "rc1", "ticket", "verify", "--workspace", str(run.workspace.root), *flags)
 
 
 def trainer(run: Run, out: Path, *overrides: str) -> Trainer:
@@ -132,39 +141,26 @@ def page_block(kind: str, opening: str) -> str:
     return str(found)
 
 
-def started(command: list[str], stubs: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command with this checkout's `rc1`, where `srun` only notes that it was called."""
-    stubs.mkdir(exist_ok=True)
-    for name, line in (("rc1", f"exec {shlex.quote(sys.executable)} -c {shlex.quote(_RC1)}"), ("srun", "echo trains")):
-        (stubs / name).write_text(f'#!/bin/sh\n{line} "$@"\n')
-        (stubs / name).chmod(0o755)
-    path = f"{stubs}{os.pathsep}{os.environ['PATH']}"
-    given = {**os.environ, "PYTHONPATH": str(PROJECT_ROOT), "PATH": path, **environment}
-    return subprocess.run(command, env=given, cwd=stubs, capture_output=True, text=True, check=False)
-
-
-def test_slurm_script_trains_only_with_a_valid_ticket(recorded: Run, verdicts: Verdicts, tmp_path: Path) -> None:
-    script = tmp_path / "grpo.sbatch"
+def test_slurm_script_trains_only_with_a_valid_ticket(recorded: Run, verdicts: Verdicts) -> None:
+    script = recorded.workspace.root.with_name("grpo.sbatch")
     script.write_text(page_block("bash", "#!/bin/bash\n#SBATCH"))
-    command, workspace = ["bash", str(script)], str(recorded.workspace.root)
-    done = started(command, tmp_path / "stubs", WORKSPACE=workspace)
+    done = started(recorded, "bash", str(script))
     assert done.returncode == 0 and done.stdout.endswith("trains python grpo.py\n"), done.stderr
     cause = changed_byte(recorded, verdicts)
-    done = started(command, tmp_path / "stubs", WORKSPACE=workspace)
+    done = started(recorded, "bash", str(script))
     assert done.returncode == 2 and cause in done.stderr and "trains" not in done.stdout
 
 
-def test_init_container_refuses_after_a_changed_byte(recorded: Run, verdicts: Verdicts, tmp_path: Path) -> None:
+def test_init_container_refuses_after_a_changed_byte(recorded: Run, verdicts: Verdicts) -> None:
     pod = yaml.safe_load(page_block("yaml", "apiVersion: batch/v1"))["spec"]["template"]["spec"]
-    (init,), (trainer,) = pod["initContainers"], pod["containers"]
-    assert init["volumeMounts"] == trainer["volumeMounts"], "what is verified is what is trained on"
+    (init,), (trainer,), (volume,) = pod["initContainers"], pod["containers"], pod["volumes"]
     (mount,) = init["volumeMounts"]
-    assert [volume["name"] for volume in pod["volumes"]] == [mount["name"]]
-    assert mount["mountPath"] in init["command"]
-    command = [str(recorded.workspace.root) if word == mount["mountPath"] else word for word in init["command"]]
-    assert started(command, tmp_path / "stubs").returncode == 0
+    assert trainer["volumeMounts"] == [mount] and mount["name"] == volume["name"], "it trains on what is verified"
+    mounted = {mount["mountPath"]: str(recorded.workspace.root)}
+    command = [mounted.get(word, word) for word in init["command"]]
+    assert command != init["command"] and started(recorded, *command).returncode == 0
     cause = changed_byte(recorded, verdicts)
-    done = started(command, tmp_path / "stubs")
+    done = started(recorded, *command)
     assert done.returncode == 2 and cause in done.stderr
 
 
