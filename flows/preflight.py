@@ -23,7 +23,8 @@ from flows.failures import leave_failure
 from flows.missed_nights import is_missed
 from flows.rounds import JudgedRound, Runner, judge_round, other_processes
 from flows.run_names import named
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline
+from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import ConfigError, RC1Error

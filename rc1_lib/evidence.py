@@ -1,6 +1,7 @@
 """The list of everything that a run is given and that RC1 derives, in the order of building, and how gates read it.
 
-This is the only list: what a preflight reads, what a ticket pins and what the gate `integrity` checks follow from it.
+This and `rc1_lib.vouched`, with which it begins, are the only lists: what a preflight reads, what a ticket pins and
+what the gate `integrity` checks follow from them.
 """
 
 from __future__ import annotations
@@ -12,28 +13,20 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE
+from rc1_lib.calibration.derived import JUDGE_BASELINE, WEIGHTS
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
-from rc1_lib.calibration.weights_file import WEIGHTS
-from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION
-from rc1_lib.judge.prompt import JUDGE_SPEC
-from rc1_lib.labels.label_file import LABELS
 from rc1_lib.pool.checked_rows import rows_of
-from rc1_lib.pool.derived import POOL, REFERENCE_TEMPLATES, SHADOW, TAKES, TEMPLATES
-from rc1_lib.provenance.derived import Artifact, Described, Given
+from rc1_lib.provenance.derived import Artifact, Described
 from rc1_lib.rows.lines import foreign_lines
 from rc1_lib.run import Run
-from rc1_lib.training.derived import BASE, CHECKPOINT, REFERENCE
+from rc1_lib.training.derived import CHECKPOINT, REFERENCE
+from rc1_lib.vouched import DATA, GIVEN, bound
 from rc1_lib.workspace.file_hashes import sha256_known
 
-CONFIG = Given("config", lambda run: str(run.config_path))
-GIVEN: tuple[Given, ...] = (CONFIG, JUDGE_SPEC, LABELS, TEMPLATES, REFERENCE_TEMPLATES, BASE)
-DATA: tuple[Artifact, ...] = (SHADOW, TAKES, POOL, METRICS, BALANCED)
-"""Rows and their measurements: every preflight builds them if they are missing or out of date."""
 DERIVED: tuple[Artifact, ...] = (
     *DATA, WEIGHTS, HACKING, ABLATION, JUDGE_BASELINE, REFERENCE, CHECKPOINT, EVALUATION,
 )  # fmt: skip
@@ -41,8 +34,6 @@ _ALL: tuple[Described, ...] = (*DERIVED, *GIVEN)
 _BY_NAME = {one.name: one for one in _ALL}
 ALL_NAMES = tuple(_BY_NAME)
 _ROWS = {one.name: one for one in DATA}
-NAMES = frozenset(name for name, one in _BY_NAME.items() if one.vouched)
-"""Names of everything that a ticket may pin."""
 
 
 def described(name: str) -> Described:
@@ -54,11 +45,6 @@ def described(name: str) -> Described:
     if name not in _BY_NAME:
         raise RC1Error(f"unknown file '{name}', expected one of {', '.join(ALL_NAMES)}")
     return _BY_NAME[name]
-
-
-def bound(run: Run) -> dict[str, Described]:
-    """Return name -> description of everything that a preflight of this run reads and its ticket pins."""
-    return {name: one for name, one in _BY_NAME.items() if one.vouched and one.applies(run)}
 
 
 @dataclass(frozen=True, slots=True)

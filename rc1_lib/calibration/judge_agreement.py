@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.judged_rows import dimensions, judge_checks
 from rc1_lib.calibration.shadow_checks import MIN_OUTCOMES
-from rc1_lib.calibration.weights_file import WEIGHTS, read_weights
+from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.errors import RC1Error
 from rc1_lib.gate_report import GateReport, write_report

@@ -12,15 +12,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import orjson
 import polars as pl
 from numpy.typing import NDArray
 
+from rc1_lib.calibration.derived import JUDGE_BASELINE, WEIGHTS, Body, another, read_baseline
 from rc1_lib.calibration.judged_rows import real_checks
-from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
@@ -32,10 +31,10 @@ from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
 from rc1_lib.pool.checked_rows import rows_of
 from rc1_lib.pool.derived import SHADOW
-from rc1_lib.provenance.derived import NOT_OURS, Artifact
+from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, read_manifest, recorded_write
+from rc1_lib.workspace.artifacts import FileState, now, read_manifest, recorded_write
 
 # Drift: the same judge version grades the same dialogues as before, within a fixed bound.
 
@@ -112,29 +111,6 @@ def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: st
     return GateResult(GATE, tuple(checks))
 
 
-_KIND = "judge_baseline"
-Body = dict[str, Any]
-
-
-def _look(run: Run) -> FileState:
-    """Return the state of the file; stale if the judge is a different one now."""
-    where = BASELINE_PATH
-    state = file_state(run.workspace, where, None, _KIND)
-    if state not in (FileState.FRESH, FileState.STALE):
-        return state
-    # Without other inputs it is stale only if a kill left it without its checksum: the bytes match the manifest.
-    try:
-        return FileState.FRESH if _read(run)["judge"] == judge_identity(run) else FileState.STALE
-    except RC1Error:
-        return FileState.ALTERED
-
-
-JUDGE_BASELINE = Artifact(
-    _KIND, lambda _: BASELINE_PATH, None, "rc1_lib.calibration.judge_baseline.record_baseline",
-    "rc1 preflight", look=_look, vouched=True, wanted=lambda run: run.config.pays_judged_score,
-)  # fmt: skip
-
-
 def check_baseline(run: Run) -> FileState:
     """Reject a baseline that cannot be used with the current judge, before any call is paid.
 
@@ -146,14 +122,14 @@ def check_baseline(run: Run) -> FileState:
     """
     path, state = JUDGE_BASELINE.path(run), JUDGE_BASELINE.state(run)
     if state is FileState.MISSING and run.workspace.checksum_path(BASELINE_PATH).exists():
-        raise RC1Error(f"{path}: was recorded and is missing now; restore it; {_anew(run)}")
+        raise RC1Error(f"{path}: was recorded and is missing now; restore it; {another(run)}")
     if state in NOT_OURS:
-        raise RC1Error(f"{path}: {NOT_OURS[state]}; {_anew(run)}")
+        raise RC1Error(f"{path}: {NOT_OURS[state]}; {another(run)}")
     if state is FileState.STALE:
-        then, today = _read(run)["judge"], judge_identity(run)
+        then, today = read_baseline(run)["judge"], judge_identity(run)
         raise RC1Error(
             f"{path}: was recorded with the judge {_in_words(then)}, but the judge is now {_in_words(today)}, so their "
-            f"scores cannot be compared; {_anew(run)}"
+            f"scores cannot be compared; {another(run)}"
         )
     return state
 
@@ -170,7 +146,7 @@ def record_baseline(run: Run) -> Body:
         RC1Error: as `check_baseline`; when too few dialogues are scored; or when scores are newer than the weights.
     """
     if check_baseline(run) is FileState.FRESH:
-        return _read(run)
+        return read_baseline(run)
     rows = _chosen(rows_of(run, SHADOW), run.config.judge.baseline.n)
     check_judge(run)
     with open_store(run) as store:
@@ -195,7 +171,7 @@ def record_baseline(run: Run) -> Body:
             if (name := dialogue_sha256(row["messages"])) in samples
         ],
     }
-    with recorded_write(run.workspace, BASELINE_PATH, {"kind": _KIND, "judge": body["judge"]}) as stream:
+    with recorded_write(run.workspace, BASELINE_PATH, {"kind": JUDGE_BASELINE.name, "judge": body["judge"]}) as stream:
         stream.write(orjson.dumps(body, option=orjson.OPT_INDENT_2) + b"\n")
     return body
 
@@ -229,7 +205,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     """
     if check_baseline(run) is not FileState.FRESH:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; `rc1 preflight` records one")
-    body = _read(run)
+    body = read_baseline(run)
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
     judged, lines = fresh_scores(run, dialogues, where or ASKED_STORE)
     again = _samples(judged, tuple(body["dimensions"]))
@@ -261,17 +237,6 @@ def _moved(
     return dict(zip((*dimensions, OVERALL), moved.tolist(), strict=True))
 
 
-def _read(run: Run) -> Body:
-    path = JUDGE_BASELINE.path(run)
-    try:
-        body = read_json(path)
-    except (OSError, ValueError) as error:
-        raise RC1Error(f"{path}: cannot read this baseline ({error}); {_anew(run)}") from None
-    if not isinstance(body, dict) or not {"judge", "dialogues", "dimensions", "recorded"} <= body.keys():
-        raise RC1Error(f"{path}: is not a baseline of a judge; {_anew(run)}")
-    return body
-
-
 ASKED_STORE = "data/judge/baseline/asked.sqlite"
 """A separate store for these scores, which must not replace the scores in use."""
 
@@ -288,11 +253,6 @@ def _samples(judged: Judged, dimensions: tuple[str, ...]) -> dict[str, NDArray[n
     replies = judged.replies.filter(pl.col("dialogue").is_in(scored.implode())).sort("dialogue", "sample")
     grouped = replies.partition_by("dialogue", as_dict=True)
     return {str(name): part.select(dimensions).to_numpy() for (name,), part in grouped.items()}
-
-
-def _anew(run: Run) -> str:
-    checksum = run.workspace.checksum_path(BASELINE_PATH)
-    return f"for a new baseline, move it and {checksum} away and run `rc1 preflight`"
 
 
 def _in_words(judge: Mapping[str, str]) -> str:

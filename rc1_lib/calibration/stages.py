@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.overclar_ablation import ABLATION, overclar_ablation
 from rc1_lib.calibration.reward_hacking import HACKING, attack_reward
 from rc1_lib.calibration.shadow_run import CALIBRATED, baseline_run, shadow_run
 from rc1_lib.calibration.weight_calib import weight_calib
-from rc1_lib.calibration.weights_file import WEIGHTS, adopt, note_refusal
+from rc1_lib.calibration.weights_file import adopt, note_refusal
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import GateReport
 from rc1_lib.judge.rubric import NAME as RUBRIC

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import polars as pl
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.judged_rows import AsksJudge, dimensions, judge_checks, judge_rows, scoring
 from rc1_lib.calibration.shadow_checks import (
     MIN_OUTCOMES,
@@ -18,7 +19,6 @@ from rc1_lib.calibration.shadow_checks import (
     pairs_for,
     room_shown,
 )
-from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.checks import above, at_least, at_most, equal, info
 from rc1_lib.config.thresholds import CalibrationGate, WeightsGate
 from rc1_lib.difficulty.derived import BALANCED

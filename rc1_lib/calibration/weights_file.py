@@ -12,17 +12,15 @@ from typing import Any
 
 import orjson
 
+from rc1_lib.calibration.derived import REFUSED, WEIGHTS, all_decisive
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.prompt import scoring_settings
-from rc1_lib.provenance.code import code_sha256
-from rc1_lib.provenance.derived import NOT_OURS, Artifact, Input, file_input
+from rc1_lib.provenance.derived import NOT_OURS
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.run import Run
-from rc1_lib.workspace.artifacts import read_json, recorded_write, sha256_json, write_json
+from rc1_lib.workspace.artifacts import read_json, recorded_write, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-_REFUSED = "reports/rc1/weights.refused.json"
 _AGAIN = "calibrate again: rc1 weight-calib"
 
 
@@ -30,48 +28,9 @@ class NoWeightsError(RC1Error):
     """No weights have been calibrated yet."""
 
 
-def _settings(run: Run) -> dict[str, Any]:
-    config = run.config
-    return {
-        "reward": config.reward.model_dump(mode="json"),
-        "calibration": config.calibration.model_dump(mode="json"),
-        "overclar": config.overclar.model_dump(mode="json"),
-        "gates": config.gates.model_dump(mode="json", include={"calibration", "weights"}),
-    }
-
-
-def _failed_since(run: Run) -> bool:
-    """Whether a later calibration with the same inputs failed."""
-    try:
-        return bool(read_json(run.workspace.path(_REFUSED)) == _all_decisive(run))
-    except (OSError, ValueError):
-        return False
-
-
-WEIGHTS = Artifact(
-    "weights", lambda run: run.config.weights, _settings, "rc1_lib.calibration.weight_calib.weight_calib",
-    "rc1 calibrate",
-    (
-        file_input("balanced", lambda run: run.config.difficulty.balanced_path),
-        Input("judge", lambda run: sha256_json(scoring_settings(run))),
-    ),
-    outdated=_failed_since, vouched=True, wanted=lambda run: run.config.pays_judged_score,
-)  # fmt: skip
-
-
 def note_refusal(run: Run) -> None:
     """Record that a calibration with the current inputs failed: weights of an earlier one no longer count."""
-    write_json(run.workspace.path(_REFUSED), _all_decisive(run))
-
-
-def _all_decisive(run: Run) -> dict[str, str]:
-    """Return the inputs of the weights, and hashes of the later stages' thresholds and code."""
-    later = run.config.gates.model_dump(mode="json", include={"shared", "ablation", "reward_hacking", "shadow_run"})
-    return {
-        **WEIGHTS.inputs(run),
-        "behind": sha256_json(later),
-        "code_behind": code_sha256("data"),
-    }
+    write_json(run.workspace.path(REFUSED), all_decisive(run))
 
 
 def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
@@ -98,7 +57,7 @@ def adopt(run: Run, weights: Mapping[str, float], report: str) -> None:
     manifest = {"kind": WEIGHTS.name, "inputs": WEIGHTS.inputs(run), "report": content["report"]}
     with recorded_write(run.workspace, run.config.weights, manifest) as stream:
         stream.write(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
-    run.workspace.path(_REFUSED).unlink(missing_ok=True)
+    run.workspace.path(REFUSED).unlink(missing_ok=True)
 
 
 def read_content(run: Run) -> Any:

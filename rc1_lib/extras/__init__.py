@@ -2,7 +2,7 @@
 
 | extra | what | group |
 |---|---|---|
-| `adapters` | the judge as a reward function for TRL and verl | |
+| `adapters` | the judge as a reward function for TRL and verl, the ticket as a lock for trainers | |
 | `rollouts` | rollouts of any trainer: read, checked, scored again | |
 | `exports` | rows and reward for TRL, verl, OpenRLHF, prime-rl and datasets | |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |

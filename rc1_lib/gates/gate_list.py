@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rc1_lib.calibration.weights_file import WEIGHTS
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.config.foreign_gates import foreign_gates
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error

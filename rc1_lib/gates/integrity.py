@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rc1_lib.checks import equal
-from rc1_lib.evidence import DATA, Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.records import GateResult
+from rc1_lib.vouched import DATA
 from rc1_lib.workspace.artifacts import FileState
 
 _ADVICE = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
+from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.judge_baseline import drift_verdict
 from rc1_lib.gates.spec import NIGHTLY, GateSpec
 
 SPEC = GateSpec(

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.judged_rows import dimensions, real_checks, reported_models
-from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
+from rc1_lib.calibration.weights_file import named_report, read_content
 from rc1_lib.checks import equal
 from rc1_lib.config.thresholds import WeightsGate
 from rc1_lib.evidence import Evidence

@@ -19,15 +19,12 @@ import polars as pl
 
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.judge.prompt import canonical, dialogue_sha256
-from rc1_lib.provenance.derived import Given
 from rc1_lib.records import Message
 from rc1_lib.reward.chat import dialogue_of
-from rc1_lib.run import Run
 from rc1_lib.sources.record_files import read_records
 from rc1_lib.workspace.artifacts import write_text
 from rc1_lib.workspace.input_files import form_of, read_text
 
-GATE = "judge_agreement"
 FORMS = (".jsonl", ".csv")
 _COLUMNS = ("label", "group", "text", "messages")
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
@@ -171,17 +168,3 @@ def _table(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield from ((table.line_num, record) for record in table)
     except csv.Error as error:
         raise RowError(f"{path}, line {table.line_num}: is not a valid table ({error}); quote the cell") from None
-
-
-def _enforced(run: Run) -> bool:
-    return run.config.pays_judged_score and GATE not in run.config.gates.waivers
-
-
-LABELS = Given(
-    "labels",
-    # Only below the workspace: labels from another run do not belong to this one's judge.
-    lambda run: str(run.workspace.path(run.config.judge.labels.path)),
-    wanted=_enforced,
-    made_by="the judge is uncalibrated until people have labelled dialogues; `rc1 label` writes a sheet for them",
-)
-"""The label file that the gate `judge_agreement` reads and a ticket vouches for."""

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from rc1_lib.config.judge import TAKES_PATH
 from rc1_lib.provenance.derived import Artifact, Given, Input
 from rc1_lib.run import Run
-from rc1_lib.sources import sources_sha256
 from rc1_lib.workspace.artifacts import read_json, read_manifest, sha256_tree
 from rc1_lib.workspace.file_hashes import sha256_known
 
@@ -40,6 +39,12 @@ def _sample_is_stale(run: Run) -> bool:
     return not isinstance(sample, dict) or any(sample.get(key) != written.get(key) for key in ("path", "sha256"))
 
 
+def _sources_sha256(run: Run) -> str:
+    from rc1_lib.sources import sources_sha256  # with the libraries that read them, which no ticket needs
+
+    return sources_sha256(run.config, run.workspace)
+
+
 def _held_out_sha256(run: Run) -> str:
     hold_out = run.config.pool.hold_out
     return "" if hold_out is None else sha256_known(run.workspace.find(hold_out))
@@ -49,7 +54,7 @@ TEMPLATES = Given("templates", lambda run: run.config.pool.templates_dir, sha256
 REFERENCE_TEMPLATES = Given("reference_templates", lambda run: run.config.pool.reference_templates_dir, sha256_tree)
 _BUILDER, _COMMAND = "rc1_lib.pool.seed.build_seed", "rc1 build-pool"
 _MADE_FROM = (
-    Input("questions", lambda run: sources_sha256(run.config, run.workspace)),
+    Input("questions", _sources_sha256),
     Input("templates", lambda run: sha256_tree(TEMPLATES.path(run))),
 )
 SHADOW = Artifact(

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
-from rc1_lib.calibration.weights_file import WEIGHTS, named_report, read_content
+from rc1_lib.calibration.weights_file import named_report, read_content
 from rc1_lib.config.file import departures
 from rc1_lib.config.foreign_gates import foreign_facts
 from rc1_lib.errors import TicketError

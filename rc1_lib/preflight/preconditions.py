@@ -10,7 +10,7 @@ from rc1_lib.check_words import gate_sentence
 from rc1_lib.config.file import load_config
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
-from rc1_lib.evidence import CONFIG, GIVEN, Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import PREFLIGHT, evaluate
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
@@ -24,6 +24,7 @@ from rc1_lib.sources.gym import PREFIX
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.derived import BASE
+from rc1_lib.vouched import CONFIG, GIVEN
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 OWN_WAIVERS = "gates.waivers={judge_agreement: no labels yet}"

@@ -18,7 +18,6 @@ from rc1_lib.config.file import flatten
 from rc1_lib.config.foreign_gates import foreign_facts
 from rc1_lib.config.hub_name import check_pinned
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.evidence import NAMES, bound, described
 from rc1_lib.judge.prompt import judge_identity
 from rc1_lib.preflight.round_files import FAILED
 from rc1_lib.preflight.ticket_key import listed_causes, revoke_for_good, signature_causes
@@ -29,6 +28,7 @@ from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.run import Run, without_free_keys
 from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.training.derived import BASE
+from rc1_lib.vouched import VOUCHED, bound
 from rc1_lib.workspace.artifacts import now, read_json, sha256_json, write_checksum, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -266,10 +266,10 @@ def _file_causes(ticket: dict[str, Any], run: Run) -> list[str]:
         wanted = vouched.get(name) or {}
         if wanted.get("sha256") is None:
             causes.append(f"it does not pin {name}")
-        elif name not in NAMES:
+        elif name not in VOUCHED:
             causes.append(f"it pins {name} ({wanted.get('path')}), which this version of RC1 does not read")
         else:
-            causes += _causes_of(described(name), run, wanted["sha256"])
+            causes += _causes_of(VOUCHED[name], run, wanted["sha256"])
     if "base" not in vouched:
         try:
             check_base(run)
@@ -332,7 +332,7 @@ def check_unchanged(run: Run) -> None:
         if name in ticket["reports"]:
             check_vouched(run, name, *_now(run, ticket["reports"][name]["path"]))
         else:
-            one = described(name)
+            one = VOUCHED[name]
             check_vouched(run, name, one.path(run), one.sha256(run) if one.path(run).exists() else None)
 
 

@@ -12,12 +12,12 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.reward_hacking import HACKING
-from rc1_lib.calibration.weights_file import WEIGHTS
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.evaluation.tables import Rows
-from rc1_lib.evidence import DATA, DERIVED, bound
+from rc1_lib.evidence import DERIVED
 from rc1_lib.gate_report import PLOTS
 from rc1_lib.plots.training import read_metrics
 from rc1_lib.preflight.round_files import PASSED
@@ -28,6 +28,7 @@ from rc1_lib.run import EFFECTIVE, Run
 from rc1_lib.training.checkpoint.ledger import read_ledger
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, step_of
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.vouched import DATA, bound
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, has_checksum
 from rc1_lib.workspace.file_hashes import sha256_file
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict
+from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.judge_baseline import drift_verdict
 from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.check_words import check_line

@@ -20,13 +20,14 @@ from rc1_lib.calibration.judge_agreement import (
     SAME,
     judge_agreement,
 )
-from rc1_lib.evidence import Evidence, bound
+from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport
 from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.labels.label_file import read_labels
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.vouched import bound
 from tests.conftest import SMALL
 from tests.gates.verdicts import failed
 from tests.labels.people import CUT, fair, labelled, put

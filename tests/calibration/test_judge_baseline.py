@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rc1_lib.calibration import judge_baseline
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, check_baseline, drift_verdict, record_baseline
+from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.judge_baseline import check_baseline, drift_verdict, record_baseline
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence

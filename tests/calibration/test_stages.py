@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import (
     STAGES,
@@ -22,7 +23,7 @@ from rc1_lib.calibration.stages import (
     run_stages,
 )
 from rc1_lib.calibration.weight_calib import calibration_rows
-from rc1_lib.calibration.weights_file import WEIGHTS, adopt, read_weights
+from rc1_lib.calibration.weights_file import adopt, read_weights
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
 from rc1_lib.gate_report import GateReport

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.stages import is_due
-from rc1_lib.calibration.weights_file import WEIGHTS, NoWeightsError, read_weights
+from rc1_lib.calibration.weights_file import NoWeightsError, read_weights
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.provenance.derived import Build

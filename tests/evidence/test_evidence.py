@@ -6,10 +6,11 @@ import pytest
 
 from rc1_lib.calibration import keyed_report
 from rc1_lib.errors import RC1Error
-from rc1_lib.evidence import DATA, DERIVED, GIVEN, bound, described
+from rc1_lib.evidence import DERIVED, described
 from rc1_lib.provenance import derived
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.run import Run
+from rc1_lib.vouched import DATA, GIVEN, VOUCHED, bound
 from rc1_lib.workspace.artifacts import FileState
 
 OF_CALIBRATION = tuple(one for one in DERIVED if one.name in ("weights", "overclar_ablation"))
@@ -21,6 +22,7 @@ def test_artifact_names_are_unique_and_described() -> None:
     everything = (*DERIVED, *GIVEN)
     assert len({one.name for one in everything}) == len(everything)
     assert all(described(one.name) is one for one in everything)
+    assert {one.name for one in everything if one.vouched} == VOUCHED.keys()
     with pytest.raises(RC1Error, match=r"'nothing'.* shadow, takes, pool"):
         described("nothing")
 

@@ -11,13 +11,14 @@ import orjson
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.difficulty.steps import write_balanced, write_metrics
 from rc1_lib.errors import RowError
-from rc1_lib.evidence import DATA, Evidence
+from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.pool.derived import POOL, SAMPLE_MANIFEST, SHADOW
 from rc1_lib.pool.seed import build_seed
 from rc1_lib.provenance.derived import Artifact
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
+from rc1_lib.vouched import DATA
 from rc1_lib.workspace.artifacts import Workspace, read_json, read_manifest, recorded_write, write_json
 from tests.gates.damages import OTHER_FILE, Damage, Rows
 

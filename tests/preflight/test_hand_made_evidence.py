@@ -11,10 +11,11 @@ import orjson
 import polars as pl
 import pytest
 
+from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.calibration.judged_rows import judge_checks, judge_rows, scoring
 from rc1_lib.calibration.overclar_ablation import ABLATION
 from rc1_lib.calibration.stages import is_due
-from rc1_lib.calibration.weights_file import WEIGHTS, note_refusal
+from rc1_lib.calibration.weights_file import note_refusal
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.gate_list import evaluate
 from rc1_lib.records import Status

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import ConfigError, RC1Error, TicketError
-from rc1_lib.evidence import bound, described
+from rc1_lib.evidence import described
 from rc1_lib.preflight.ticket import check_unchanged, read_ticket, verify_ticket, vouched_by
 from rc1_lib.provenance.pinned_files import read_vouched
 from rc1_lib.run import Run, open_run
 from rc1_lib.training.derived import vouched_base
 from rc1_lib.training.models import base_name
+from rc1_lib.vouched import bound
 from rc1_lib.workspace import artifacts
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.once import copied

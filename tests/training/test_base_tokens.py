@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.preflight.preconditions import check_base
+from rc1_lib.preflight.ticket import check_base
 from rc1_lib.run import open_run
 from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.workspace.artifacts import PROJECT_ROOT

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rc1_lib.calibration.judge_baseline import JUDGE_BASELINE, drift_verdict, record_baseline
+from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.judge_baseline import drift_verdict, record_baseline
 from rc1_lib.checks import at_most
 from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.judge.maintenance import paid_in

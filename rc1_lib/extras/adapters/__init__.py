@@ -1,1 +1,1 @@
-"""The judge as a reward function for training libraries, without importing any of them."""
+"""For training libraries: the judge as a reward function, without importing any of them, and the ticket as a lock."""
