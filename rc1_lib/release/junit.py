@@ -10,6 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from rc1_lib.check_words import failed_lines, gate_sentence
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
+from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET
 from rc1_lib.records import GateResult, Status
@@ -21,6 +22,7 @@ from rc1_lib.workspace.file_hashes import sha256_file
 JUNIT = "reports/release/junit.xml"
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _Outcome = Literal["failure", "error", "skipped"]
+_Body = Mapping[str, Any] | None
 _OUTCOMES: Mapping[Status, _Outcome] = {
     Status.FAILED: "failure",
     Status.ERROR: "error",
@@ -34,8 +36,8 @@ def write_junit(run: Run) -> Page:
     """Write `reports/release/junit.xml`: a suite a round, one for the evaluation if there is one, one for the ticket.
 
     A failed gate is a failure with its sentence, one without a verdict an error; a waived or not applicable one, and
-    one that waits for another, is skipped with the reason. A round that was not judged, and a ticket that is missing or
-    revoked, fail too: a preflight that ended early is never all green.
+    one that waits for another, is skipped with the reason. A round that was not judged, and a ticket that is missing,
+    revoked or another than the policy's, fail too: a preflight that ended early is never all green.
 
     Raises:
         RC1Error: when a report cannot be read or has another form.
@@ -52,9 +54,10 @@ def write_junit(run: Run) -> Page:
             _gate(suite, gate)
         if found.body.get("pass") is not True and not _failed(suite):
             _case(suite, name, "error", f"{name} was not judged whole; run `rc1 preflight`")
-    if (evaluated := _evaluated(run)) is not None:
+    training, ticket = read_report(run, TRAINING_REPORT), read_report(run, TICKET)
+    if training is not None and (evaluated := _evaluated(run, training)) is not None:
         _gate(SubElement(root, "testsuite", name="evaluation"), evaluated)
-    _case(SubElement(root, "testsuite", name="ticket"), "ticket", *_of_ticket(run))
+    _case(SubElement(root, "testsuite", name="ticket"), "ticket", *_of_ticket(run, ticket, training))
     for suite in root:
         suite.set("tests", str(len(suite.findall("testcase"))))
         for outcome, total in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
@@ -87,18 +90,23 @@ def _failed(suite: Element) -> list[str]:
     return [f"{suite.get('name')}, {case.get('name')}: {fault.get('message')}" for case, fault in faults]
 
 
-def _evaluated(run: Run) -> GateResult | None:
-    """Return the gate of the evaluation with which the latest training ended; None without one."""
-    training: Mapping[str, Any] = read_report(run, TRAINING_REPORT) or {}
+def _evaluated(run: Run, training: Mapping[str, Any]) -> GateResult | None:
+    """Return the gate of the evaluation with which the training ended; None without one."""
     if not training.get("evaluation") or (report := read_report(run, EVALUATION.where(run))) is None:
         return None
     with in_form(EVALUATION.path(run)):
         return GateResult.from_report(report["gate"])
 
 
-def _of_ticket(run: Run) -> tuple[_Outcome | None, str]:
-    """Return whether there is a ticket that nothing has revoked; `rc1 ticket verify` says whether it is valid."""
-    if (ticket := read_report(run, TICKET)) is None:
+def _of_ticket(run: Run, ticket: _Body, training: _Body) -> tuple[_Outcome | None, str]:
+    """Return whether there is a ticket that was not revoked, and the one that the policy was trained under.
+
+    `rc1 ticket verify` says whether it is valid.
+    """
+    if ticket is None:
         return "failure", "there is no ticket"
     with in_form(run.workspace.path(TICKET)):
-        return ("failure", f"it was revoked: {ticket['revoked']['reason']}") if ticket["revoked"] else (None, "")
+        if ticket["revoked"]:
+            return "failure", f"it was revoked: {ticket['revoked']['reason']}"
+        outdated = why_outdated(training, ticket) if training is not None else ""
+    return ("failure", outdated) if outdated else (None, "")

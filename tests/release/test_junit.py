@@ -9,12 +9,14 @@ from xml.etree import ElementTree
 import pytest
 
 from rc1_lib.cli import main
+from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.records import GateResult, Status
 from rc1_lib.release.junit import JUNIT
 from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import write_json
 from tests.conftest import Verdicts, copied_pool
 
 OUTCOMES = {
@@ -64,6 +66,9 @@ def test_passed_rounds_are_green_with_waived_gates_skipped(judged: Run, verdicts
         f"waived: {judged.config.gates.waivers['judge_agreement']}"
     )
     assert outcomes(suites["ticket"]) == {"ticket": None}
+    carried = {"issued": "2026-11-28", "ticket_sha256": "0" * 64, "pins": {"balanced": "0" * 64}}
+    write_json(judged.workspace.path(TRAINING_REPORT), {"ticket": carried})
+    assert "trained under the ticket of 2026-11-28" in message(suites_of(judged)["ticket"], "ticket")
     revoke_ticket(judged, "the pool leaks")
     assert "the pool leaks" in message(suites_of(judged)["ticket"], "ticket")
 
