@@ -36,7 +36,7 @@ def test_mypy_strict_finds_nothing() -> None:
 CHECKED = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
 # fmt: off
 UNTYPED = {
-    "datasets", "distributed", "mlflow", "openenv", "prefect_dask", "rensa", "verifiers",
+    "datasets", "distributed", "mlflow", "openenv", "prefect_dask", "reasoning_gym", "rensa", "verifiers",
     "wandb", "xllamacpp",
 }
 # fmt: on
