@@ -14,6 +14,7 @@ from rc1_lib.pool.as_asked import Questions, known_questions
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
+from rc1_lib.rows.inconsistency import Kind
 from rc1_lib.rows.schema import check_rows
 from tests.conftest import Verdicts
 from tests.gates.damages import UNTRUE, Damage, Rows, first, replace_gold, solved
@@ -82,4 +83,7 @@ def test_wrong_gold_in_every_row_fails_even_without_the_source(
 def test_an_empty_pool_fails_the_consistency(evidence: Evidence) -> None:
     empty = pl.DataFrame(schema=pl.Schema(ROW_COLUMNS))
     pack = load_pack(evidence.path("templates"))
-    assert consistency_gate({"pool": empty}, {}, pack).status is Status.FAILED
+    found = consistency_gate({"pool": empty}, {}, pack)
+    assert found.status is Status.FAILED
+    replayed = [one["name"] for one in found.to_dict()["checks"] if one["check_id"] == "semantic.replayability"]
+    assert replayed == [f"rows with {kind}" for kind in (Kind.RESULT, Kind.OUTCOME)]
