@@ -36,8 +36,8 @@ def test_mypy_strict_finds_nothing() -> None:
 CHECKED = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
 # fmt: off
 UNTYPED = {
-    "datasets", "distributed", "mlflow", "openenv", "openrlhf", "prefect_dask", "reasoning_gym", "rensa", "verifiers", "verl",
-    "wandb", "xllamacpp",
+    "datasets", "distributed", "mlflow", "openenv", "openrlhf", "prefect_dask", "reasoning_gym", "rensa", "verifiers",
+    "verl", "wandb", "xllamacpp",
 }
 # fmt: on
 """Libraries without types: mypy treats them as `Any` whether or not it skips them."""
