@@ -18,7 +18,7 @@ from rc1_lib.answer_rules.refusals import declines
 from rc1_lib.answer_rules.verdicts import last_verdict, verdict_in
 from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import Gates
-from rc1_lib.extras.rollouts.means import means
+from rc1_lib.extras.rollouts.means import MOST, means
 from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
 from rc1_lib.judge.noise import pooled
 from rc1_lib.judge.results import MIN_COVERAGE
@@ -38,6 +38,8 @@ MAX_UNSTABLE = 0.1
 """Largest share of rollouts on which the judge's scores disagree, as the gate `judge_stability` allows."""
 _LEAST_WORDS = 20
 """Fewest words of a text that is no copy by chance: right short answers repeat each other."""
+_LEAST_PROMPTS = 10
+"""Fewest prompts of an interval that resamples prompts."""
 _DIGITS = 9
 """Rewards are compared after rounding to so many decimals: what differs by less differs by rounding."""
 _LISTED = (
@@ -138,13 +140,14 @@ def _openness(final: str, gold: str | None) -> tuple[str, str | None]:
 
 def proxy(frame: pl.DataFrame, resamples: int) -> GateResult:
     """Check that of a right and a wrong rollout of one prompt the right one earns more."""
-    both = frame.drop_nulls(["reward", "truth"])
+    both = frame.select("line", "group", "question", "reward", "truth").drop_nulls(["reward", "truth"])
     if not both.height:
         return GateResult("proxy", not_applicable="no rollout has a reward and a truth; --truth-key names it")
     right = pl.col("truth") > _middle(both["truth"])
+    both = both.filter(pl.int_range(pl.len()).over("group") < MOST)
     pairs = both.filter(right).join(both.filter(~right), on="group", suffix="_wrong")
-    if not pairs.height:
-        return GateResult("proxy", not_applicable="no prompt has a right and a wrong rollout")
+    if (prompts := pairs["question"].n_unique()) < _LEAST_PROMPTS:
+        return GateResult("proxy", not_applicable=f"right and wrong rollouts in {prompts} prompts: too few to judge")
     gap = (pairs["reward"] - pairs["reward_wrong"]).round(_DIGITS)
     found = means(pl.DataFrame({"won": (1 + gap.sign()) / 2}), pairs["question"], resamples)["won"]
     advice = "the reward does not distinguish right from wrong on these prompts: fix it before you train on it"

@@ -12,7 +12,7 @@ from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.weights_file import read_weights
 from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.errors import ConfigError, RowError
-from rc1_lib.extras.rollouts.means import means
+from rc1_lib.extras.rollouts.means import MOST, means
 from rc1_lib.extras.rollouts.read import NUMBER, dialogues
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Task
@@ -25,8 +25,6 @@ OUTCOME = ("solved", "right", "asked", "off_target", "turns", "hops", "tool_erro
 """What an evaluated episode records."""
 _DIGITS = 9
 """Scores are compared after rounding to so many decimals: what differs by less differs by rounding."""
-_MOST = 256
-"""Rollouts of one prompt that are compared in pairs: of a file without prompts all pairs would be too many."""
 
 
 def of_episodes(episodes: pl.DataFrame, old: RewardSettings, new: RewardSettings) -> pl.DataFrame:
@@ -145,7 +143,7 @@ def write_rescored(
 
 def _preferences(both: pl.DataFrame, resamples: int) -> dict[str, Any]:
     each = both.select("group", "question", "old", "new", at=pl.int_range(pl.len()).over("group"))
-    each = each.filter(pl.col("at") < _MOST)
+    each = each.filter(pl.col("at") < MOST)
     pairs = each.join(each, on="group", suffix="_2").filter(pl.col("at") < pl.col("at_2"))
     if not pairs.height:
         return {"compared": 0}
