@@ -103,13 +103,13 @@ def test_warm_start_names_its_shortage_and_leaves_no_files(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tiny(*FEW)
-    saves_nothing = r"\. A warm start saves nothing"
-    with full_disk(), pytest.raises(BreakdownError, match=rf"^{DISK} .*--workspace{saves_nothing}"):
+    goes_on = r"\. The same command goes on from the warm start's last checkpoint"
+    with full_disk(), pytest.raises(BreakdownError, match=rf"^{DISK} .*--workspace{goes_on}"):
         prepare(run)
     assert not REFERENCE.path(run).exists()
     with monkeypatch.context() as patch:
         patch.setattr("rc1_lib.training.warm_start.ShuffledRows.next", too_much)
-        with pytest.raises(BreakdownError, match=rf"^{MEMORY} .*training\.warm_start\.batch_size.*{saves_nothing}"):
+        with pytest.raises(BreakdownError, match=rf"^{MEMORY} .*training\.warm_start\.batch_size.*{goes_on}"):
             prepare(run)
     assert not REFERENCE.path(run).exists()
     prepare(run)
