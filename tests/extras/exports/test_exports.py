@@ -12,6 +12,7 @@ import pytest
 from rc1_lib.errors import RC1Error, RowError, TicketError
 from rc1_lib.extras.exports.package import TRAINERS, export_for
 from rc1_lib.extras.exports.reward import read_settings, reward_of
+from rc1_lib.extras.worlds.served import ServedWorld, replayed
 from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
@@ -86,6 +87,14 @@ def test_reward_of_a_hundred_dialogues_is_rc1s(export: Export, dialogues: list[P
         completions=[played.completion(as_text=place % 20 < 10) for place, played in enumerate(dialogues)],
         **{name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "messages")},
     )
+    assert paid == [played.reward for played in dialogues]
+
+
+def test_world_for_prime_rl_pays_the_same(export: Export, dialogues: list[Played]) -> None:
+    world = ServedWorld.read(export("prime-rl"))
+    turns = [[{"content": turn} for turn in played.turns] for played in dialogues]
+    rows = [world.row_of(played.row["id"]) for played in dialogues]
+    paid = [replayed(world.spec, row, said)[1].total for row, said in zip(rows, turns, strict=True)]
     assert paid == [played.reward for played in dialogues]
 
 

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import fmean
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,12 +54,14 @@ def test_trl_takes_two_grpo_steps(opened: Run, export: Export, tmp_path: Path) -
         arguments, AutoModelForCausalLM.from_pretrained(base), processing_class=tokenizer,
         peft_config=LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"]),
     )  # fmt: skip
-    before = {name: one.detach().clone() for name, one in trainer.model.named_parameters() if one.requires_grad}
+    paid: list[list[float]] = []
+    pay = trainer.reward_funcs[0]
+    trainer.reward_funcs[0] = lambda **columns: paid.append(pay(**columns)) or paid[-1]
     trainer.train()
     logged = [one["rewards/rc1_reward/mean"] for one in trainer.state.log_history if "rewards/rc1_reward/mean" in one]
-    assert len(logged) == trainer.state.global_step == 2
+    assert logged == [pytest.approx(fmean(each), abs=1e-6) for each in paid] and trainer.state.global_step == 2
     assert {tool.__name__ for tool in trainer.tools} == {"wiki", "calc", "ask_user"}
-    assert before and trainer.args.max_tool_calling_iterations == opened.config.training.limits.turns - 1
+    assert trainer.args.max_tool_calling_iterations == opened.config.training.limits.turns - 1
 
 
 def test_datasets_iterates_over_the_conversations(opened: Run, export: Export, tmp_path: Path) -> None:

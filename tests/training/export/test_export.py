@@ -140,7 +140,7 @@ def test_export_rejects_an_existing_folder_and_another_runs_checkpoint(after_two
     run, checkpoint = after_two_steps
     target = run.workspace.path("out")
     target.mkdir()
-    with pytest.raises(RC1Error, match=r"/out: .*already.*folder"):
+    with pytest.raises(RC1Error, match=r"/out: .*already.*another folder"):
         export_checkpoint(run, checkpoint, target, 4)
     pool = run.workspace.path(run.config.seed_pool)
     content = pool.read_text()
