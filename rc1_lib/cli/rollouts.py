@@ -46,6 +46,10 @@ def audit_rollouts(
         form, frame = read_rollouts(path, reward=reward_key, truth=truth_key)
         held = None if held_out is None else read_questions(run.workspace.path(session.given(held_out)))
         results = audit(frame, run.config.gates, held)
+    if all(one.not_applicable for one in results):
+        raise RowError(
+            f"{path}: nothing to judge; " + "; ".join(f"{one.name}: {one.not_applicable}" for one in results)
+        )
     flags = flagged({"--held-out": held_out, "--reward-key": reward_key, "--truth-key": truth_key})
     return conclude(
         session, run, f"{frame.height:,} rollouts, form: {form}", results, _REPORT,
@@ -78,7 +82,7 @@ def rescore(
     from rc1_lib.workspace.file_hashes import sha256_file
 
     ways = {"--task": task, "--formula": formula, "--judge": judge, "--failed-only": failed_only}
-    by: dict[str, Any] = {name: value for name, value in ways.items() if value}
+    by: dict[str, Any] = {name: value for name, value in ways.items() if value not in (None, False)}
     if len(by) > 1:
         raise ConfigError(f"found {' and '.join(by)}, expected one of them")
     path = run.workspace.path(session.given(file))

@@ -72,7 +72,12 @@ def test_evaluated_episodes_are_paid_by_other_settings_than_those_of_their_run(r
 
 @pytest.mark.parametrize(
     ("flags", "words"),
-    [(("--task", "gsm8k", "--judge"), "--task and --judge"), (("--task", "chess"), "chess"), ((), "recorded")],
+    [
+        (("--task", "gsm8k", "--judge"), "--task and --judge"),
+        (("--task", "chess"), "chess"),
+        ((), "recorded"),
+        (("--formula", ""), "--formula"),
+    ],
 )
 def test_rescoring_says_what_it_needs(
     rc1: Rc1, tmp_path: Path, rollouts: Path, flags: tuple[str, ...], words: str

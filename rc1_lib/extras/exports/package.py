@@ -15,7 +15,7 @@ import yaml
 from rc1_lib import __version__
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.extras.exports.columns import FORMS, parquet_of, training_frame
-from rc1_lib.extras.exports.reward import SETTINGS
+from rc1_lib.extras.exports.reward import SETTINGS, TABLE
 from rc1_lib.extras.worlds.package import Files, shipped, world_package, write_folder
 from rc1_lib.extras.worlds.rows import world_rows
 from rc1_lib.extras.worlds.spec import ROWS, Part, WorldSpec
@@ -29,7 +29,6 @@ from rc1_lib.training.checkpoint.atomic_folder import check_absent
 PRIME_RL = "prime-rl"
 TRAINERS = (*FORMS, PRIME_RL)
 TICKET_COPY = "rc1_ticket.json"
-TABLE = "rows.parquet"
 _STAGES = ("ticket", "rows", "files")
 
 

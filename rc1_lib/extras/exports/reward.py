@@ -17,8 +17,9 @@ from rc1_lib.extras.worlds.served import replayed
 from rc1_lib.extras.worlds.spec import WorldSpec
 from rc1_lib.records import BUCKETS, MeasuredRow
 from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
-SETTINGS = "rc1_reward.json"
+SETTINGS, TABLE = "rc1_reward.json", "rows.parquet"
 SAID = "rc1_said"
 """Where verl's loop leaves the turns of a dialogue for `compute_score`."""
 WORLD = (
@@ -30,10 +31,10 @@ RewardFunction = Callable[..., list[float]]
 
 
 def read_settings(folder: Path) -> WorldSpec:
-    """Read limits and prices of the export in `folder`.
+    """Read limits and prices of the export in `folder`, whose rows must be those that the ticket vouched for.
 
     Raises:
-        RC1Error: if `rc1_reward.json` is missing, or has another form.
+        RC1Error: if `rc1_reward.json` is missing, or has another form, or the rows have changed since the export.
     """
     path = folder / SETTINGS
     try:
@@ -44,7 +45,10 @@ def read_settings(folder: Path) -> WorldSpec:
         raise RC1Error(f"{path}: cannot be read ({error}), expected limits and prices; export it again") from None
     if not isinstance(own, dict):
         raise RC1Error(f"{path}: found {type(own).__name__}, expected an object; export it again")
-    return WorldSpec.of_section(own, f"{path}: ")
+    spec = WorldSpec.of_section(own, f"{path}: ")
+    if (found := sha256_file(folder / TABLE)) != spec.rows_sha256:
+        raise RC1Error(f"{folder / TABLE}: has the SHA-256 {found}, expected {spec.rows_sha256}; export it again")
+    return spec
 
 
 def reward_of(

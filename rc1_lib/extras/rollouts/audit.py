@@ -19,6 +19,7 @@ from rc1_lib.answer_rules.verdicts import last_verdict, verdict_in
 from rc1_lib.checks import above, at_least, at_most, equal, info, number, offenders
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.extras.rollouts.means import MOST, means
+from rc1_lib.extras.rollouts.read import NUMBER
 from rc1_lib.gates.duplicates import exact_duplicates, near_duplicates
 from rc1_lib.judge.noise import pooled
 from rc1_lib.judge.results import MIN_COVERAGE
@@ -72,7 +73,8 @@ def audit(frame: pl.DataFrame, gates: Gates, held_out: pl.Series | None = None) 
 def scored(frame: pl.DataFrame) -> GateResult:
     """Check that nearly all rollouts have a reward: a missing one is not 0."""
     missing = frame.filter(pl.col("reward").is_null())
-    if missing.height == frame.height:
+    lost = any(frame[name].count() == 0 for name in frame.columns if name.startswith(NUMBER))  # all null, or all NaN
+    if missing.height == frame.height and not lost:
         return GateResult("scored", not_applicable="no rollout has a reward; --reward-key names it")
     share, advice = 1 - missing.height / frame.height, "find out why; rc1 rescore --failed-only asks a judge"
     return _verdict("scored", missing, at_least("rollouts with a reward, share", share, MIN_COVERAGE, advice))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ def read_rollouts(path: Path, *, reward: str | None = None, truth: str | None = 
 
     Returns:
         The form's name, and one row per rollout: `COLUMNS`, `reward` and `truth` (Float64), and the records' own
-        numbers with the prefix `of.`.
+        numbers with the prefix `of.`. NaN, infinity and a reward that is null are null, not absent.
 
     Raises:
         RC1Error: names file, line and key.
@@ -122,7 +122,11 @@ def read_rollouts(path: Path, *, reward: str | None = None, truth: str | None = 
         known = "; ".join(f"{name}: {', '.join(sorted(keys))}" for name, (keys, _) in FORMS.items())
         have = ", ".join(records[0].value)
         raise RowError(f"{path}: the first record has the keys {have}; expected those of one of these forms: {known}")
-    rows = [_row(one.value, one.line, FORMS[form][1], f"{path}, line {one.line}, in {form}'s form") for one in records]
+    named = _REWARDS if reward is None else (reward,)
+    rows = [
+        _row(one.value, one.line, FORMS[form][1], named, f"{path}, line {one.line}, in {form}'s form")
+        for one in records
+    ]
     numbers = sorted({name for row in rows for name in row if name.startswith(NUMBER)})
     frame = pl.DataFrame(rows, schema={**COLUMNS, **dict.fromkeys(numbers, pl.Float64)})
     paid = _number(frame, "reward", reward, _REWARDS, path)
@@ -152,13 +156,17 @@ def _records(path: Path) -> list[FileRecord]:
     return records
 
 
-def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: str) -> _Parts:
+def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], rewards: Sequence[str], where: str) -> _Parts:
     try:
         parts = {"gold": _first(record, _GOLDS), "cut": _cut(record), "numbers": record, **read(record)}
         prompt, completion = (_nested(parts[name]) for name in ("prompt", "completion"))
         messages: list[Any] = dialogue_of(prompt, completion or "", where)  # a failed rollout may have said nothing
+        orjson.dumps([messages, *map(parts.get, ("group", "question", "gold"))], default=str)  # half a character fails
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise RowError(f"{where}: expected texts or lists of chat messages ({type(error).__name__}: {error})") from None
+    numbers = parts["numbers"]
+    if wrong := [f"{name} is {numbers[name]!r}" for name in rewards if isinstance(numbers.get(name), str)]:
+        raise RowError(f"{where}: {wrong[0][:80]}, expected a number or null; --reward-key names another key")
     begun = 1 if isinstance(prompt, str) else len(prompt)
     own = [one for one in messages[begun:] if one["role"] == "assistant"]
     asked = "\n".join(one["content"] or "" for one in messages[:begun] if one["role"] != "system")
@@ -177,7 +185,11 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], where: s
         "cut": parts["cut"],
         "samples": [one for one in samples if _is_number(one)] if isinstance(samples, list) else None,
         "messages": messages,
-        **{f"{NUMBER}{name}": float(value) for name, value in parts["numbers"].items() if _is_number(value)},
+        **{
+            f"{NUMBER}{name}": float(value) if _is_number(value) else None
+            for name, value in numbers.items()
+            if isinstance(value, int | float) or (value is None and name in rewards)
+        },
     }
 
 
@@ -203,7 +215,7 @@ def _cut(record: _Record) -> bool | None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # not of NaN, nor of 10 ** 400
 
 
 def _number(frame: pl.DataFrame, what: str, named: str | None, usual: Sequence[str], path: Path) -> pl.Expr:
@@ -211,5 +223,6 @@ def _number(frame: pl.DataFrame, what: str, named: str | None, usual: Sequence[s
     have = [name.removeprefix(NUMBER) for name in frame.columns if name.startswith(NUMBER)]
     if named is not None and named not in have:
         raise ConfigError(f"--{what}-key {named}: {path} has no number of this name, only {', '.join(have) or 'none'}")
-    name = named or next((name for name in usual if name in have), None)
+    found = [name for name in usual if name in have]
+    name = named or min(found, key=lambda name: not frame[f"{NUMBER}{name}"].count(), default=None)
     return pl.lit(None, pl.Float64) if name is None else pl.col(f"{NUMBER}{name}")

@@ -51,14 +51,18 @@ def by_formula(frame: pl.DataFrame, formula: str) -> pl.Series:
     """Return what an expression of SQL makes of `traits_of(frame)`; null where one of them is missing, which is not 0.
 
     Raises:
-        ConfigError: when it is not an expression of these names, or does not yield numbers.
+        ConfigError: when it is not an expression of these names, or does not yield finite numbers.
     """
     known = frame.select(**{name.removeprefix(NUMBER): name for name in traits_of(frame)})
     try:
-        return known.select(new=pl.sql_expr(formula).cast(pl.Float64)).to_series()
+        new = known.with_columns(new=pl.sql_expr(formula).cast(pl.Float64))["new"]
     except pl.exceptions.PolarsError as error:
         have, why = ", ".join(known.columns), str(error).partition("\n")[0]
         raise ConfigError(f"--formula {formula}: {why}; expected an expression of {have}") from None
+    if odd := (~new.is_finite()).arg_true().to_list():
+        line, value = frame["line"][odd[0]], new[odd[0]]
+        raise ConfigError(f"--formula {formula}: yields {value} for line {line}, expected a number")
+    return new
 
 
 def by_judge(run: Run, frame: pl.DataFrame, *, failed_only: bool) -> pl.Series:

@@ -105,8 +105,14 @@ def test_prices_come_from_the_folder_and_what_is_missing_is_named(
     solved = next(played for played in dialogues if played.reward > 0)
     turns = [{"content": turn} for turn in solved.turns]
     settings["reward"]["success"] *= 2
+    rows = (export("hf") / "rows.parquet").read_bytes()
+    (tmp_path / "rows.parquet").write_bytes(rows)
     (tmp_path / "rc1_reward.json").write_text(json.dumps(settings))
     assert reward_of(read_settings(tmp_path), solved.row, turns) > solved.reward
+    (tmp_path / "rows.parquet").write_bytes(rows[:-1] + b"?")
+    with pytest.raises(RC1Error, match=r"rows\.parquet"):
+        read_settings(tmp_path)
+    (tmp_path / "rows.parquet").write_bytes(rows)
     with pytest.raises(RowError, match="bucket"):
         reward_of(read_settings(tmp_path), {**solved.row, "bucket": "steep"}, turns)
     del settings["reward"]["turn"]

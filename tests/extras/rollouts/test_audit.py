@@ -53,6 +53,12 @@ def some(share: float, **change: object) -> Damage:
 
 DAMAGES: dict[str, tuple[str, Damage]] = {
     "missing rewards": ("scored", some(0.05, reward=None)),
+    "NaN everywhere": (
+        "scored",
+        lambda frame: frame.with_columns(of_=pl.lit(None, pl.Float64), reward=pl.lit(None, pl.Float64)).rename(
+            {"of_": "of.reward"}
+        ),
+    ),
     "limits": ("cut_turns", some(0.3, cut=True)),
     "equal rewards": ("groups", lambda frame: some(0.95, reward=0.9)(frame).with_columns(truth=None)),
     "a list of candidates": ("hedges", some(0.1, final=pl.format("Answer: {} or 999", "gold"))),

@@ -106,11 +106,19 @@ def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: 
         ([{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": 3}]}], "line 1"),
         ([{"traces": []}], "line 1"),
         ([{"prompt": None, "completion": "x"}], "line 1"),
+        ([CHAT["OpenAI"], {**CHAT["OpenAI"], "reward": "0.5"}], "line 2.*reward"),
+        ([CHAT["OpenAI"], {"messages": [{"role": "user", "content": "\ud800"}]}], "line 2"),
     ],
 )
 def test_what_is_no_rollout_is_refused_by_line(write: Write, records: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(RC1Error, match=words):
         read_rollouts(write(records))
+
+
+def test_reward_that_no_float_holds_is_null_and_its_key_stays(write: Write) -> None:
+    lost = [{**CHAT["OpenAI"], "reward": one} for one in (float("nan"), None, 10**400)]
+    frame = read_rollouts(write(lost))[1]
+    assert frame["reward"].null_count() == frame["of.reward"].null_count() == 3
 
 
 def test_number_that_no_record_has_is_refused_with_those_that_there_are(write: Write) -> None:
