@@ -100,7 +100,7 @@ def _played(
             report_progress(STAGE, len(played), total, f"{FEW_SHOT}, {len(rows)} prompts")
             try:
                 played[FEW_SHOT] = _shown_examples(run, selection.train, rows, seed)
-            except RolloutError as error:  # a base with a small context has no room for examples
+            except RolloutError as error:  # a small context has no room for examples, or no row is one
                 not_played[FEW_SHOT] = str(error)
     report_progress(STAGE, total, total)
     return played, not_played
@@ -128,7 +128,7 @@ def _examples(rows: Sequence[MeasuredRow], form: ChatFormat) -> list[int]:
     """Return the tokens of two solved demonstrations, the shortest of their kind: one asks, one need not.
 
     Raises:
-        RC1Error: if the training rows have none.
+        RolloutError: if the training rows have none.
     """
     shown: list[int] = []
     for needs in (True, False):
@@ -139,7 +139,7 @@ def _examples(rows: Sequence[MeasuredRow], form: ChatFormat) -> list[int]:
         ]
         if not fitting:
             how = "by asking" if needs else "without asking"
-            raise RC1Error(
+            raise RolloutError(
                 f"no training row was solved {how}, so that the base can be shown no such dialogue; raise pool.n or "
                 "pool.teacher.need_pull"
             )

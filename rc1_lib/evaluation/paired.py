@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float,
         before: name of the initial policy.
         after: name of the policy under evaluation.
         confidence: confidence level of the intervals, in (0, 1).
-        resamples: number of bootstrap samples of source questions.
+        resamples: number of bootstrap samples of source questions; of a single question there are no intervals.
 
     Raises:
         EvaluationError: when `paired` raises it.
@@ -99,6 +99,8 @@ def contrast(frame: pl.DataFrame, *, before: str, after: str, confidence: float,
         confidence=confidence,
         seed=seed,
     )
+    if first["source_id"].n_unique() < 2:  # every resample of one question is that question
+        intervals = {name: replace(one, low=math.nan, high=math.nan, resamples=0) for name, one in intervals.items()}
     return Contrast(
         prompts=first.height,
         before={name: intervals[f"before.{name}"] for name in FIGURES},

@@ -40,6 +40,7 @@ class Baseline:
 
     Attributes:
         asked: questions per episode.
+        penalised: those of them that a penalty counts where nothing is missing: at most `overclar.cap` per episode.
         right: share of right answers, solved or not.
         solved: share of solved episodes.
         reward: the training reward; a judge with weight counts as equal everywhere.
@@ -47,6 +48,7 @@ class Baseline:
     """
 
     asked: float
+    penalised: float
     right: float
     solved: float
     reward: float
@@ -158,7 +160,8 @@ def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow],
     found = []
     for episode, row in zip(played, repeated, strict=True):
         did, terms = episode.outcome, playground.terms(episode, row, 0.0)
-        found.append(Baseline(did.asked, did.right, did.solved, terms.total, terms.total + terms.penalty))
+        counted = min(did.asked, prepared.run.config.overclar.cap)
+        found.append(Baseline(did.asked, counted, did.right, did.solved, terms.total, terms.total + terms.penalty))
     return [_mean(found[at : at + TAKES]) for at in range(0, len(found), TAKES)]
 
 
@@ -178,11 +181,11 @@ def _even(share: float, needed: Sequence[_Prompt], elsewhere: Sequence[_Prompt])
     """Return the penalty at which a policy that asks always and one that never asks have the same mean reward.
 
     With the share q of prompts that lack something, the gain V there, and elsewhere the loss L of asking without the
-    penalty p and A more questions than without: q V = (1 - q) (L + p A).
+    penalty p and A more penalised questions than without: q V = (1 - q) (L + p A).
     """
     if not needed or not elsewhere or share == 1.0:
         return None
     first, never = _mean([one.first for one in elsewhere]), _mean([one.never for one in elsewhere])
-    more = first.asked - never.asked
+    more = first.penalised - never.penalised
     lost = never.unpriced - first.unpriced
     return None if more <= 0 else (share / (1 - share) * fmean(one.gained for one in needed) - lost) / more

@@ -76,6 +76,11 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
 def _hub(config: RunConfig, tasks: Sequence[Task]) -> dict[Task, Loaded]:
     names, invented = config.sources.hub, _to_invent(config)
     gym = [task for task in tasks if names.get(task, "").startswith(PREFIX)]
+    if mapped := [task for task in gym if config.sources.columns.get(task)]:
+        raise SourceError(
+            f"sources.columns.{mapped[0]}: found a mapping, but sources.hub.{mapped[0]} is {names[mapped[0]]}, whose "
+            "entries have question and answer and nothing to map; remove it, or name a data set with these columns"
+        )
     hub = [task for task in tasks if task not in gym]
     found = load_hub(names, hub, MAX_UNUSABLE, columns=config.sources.columns)
     found |= {task: load_gym(task, names[task], invented[task], config.pool.seed) for task in gym}

@@ -96,7 +96,10 @@ def _choices(record: Mapping[str, Any]) -> dict[str, str]:
     labels = record_fields.sequence(given["label"], "choices") if named and "label" in given else _letters(len(texts))
     if len(labels) != len(texts):
         raise record_fields.wrong_type("choices", given, "a label for each text")
-    return dict(zip((tidy(str(one)) for one in texts), map(str, labels), strict=True))
+    found = dict(zip((tidy(str(one)) for one in texts), map(str, labels), strict=True))
+    if len(found) != len(texts) or len(set(found.values())) != len(texts):
+        raise record_fields.wrong_type("choices", given, "every text and every label once")
+    return found
 
 
 def _letters(count: int) -> list[str]:
@@ -104,20 +107,37 @@ def _letters(count: int) -> list[str]:
 
 
 def _answers(record: Mapping[str, Any], choices: Mapping[str, str]) -> list[object]:
-    """Return the exact answer and its aliases: the values under `answer`, of choices the text."""
+    """Return the exact answer and its aliases: the values under `answer`, of choices the texts."""
     value = record_fields.required(record, "answer")
     given = list(value) if isinstance(value, list | tuple) else [value]
     if not given or any(one is None or (isinstance(one, str) and not one.strip()) for one in given):
         raise record_fields.wrong_type("answer", value, "an answer that is not empty")
     if not choices:
         return given
+    named = isinstance(record["choices"], Mapping) and "label" in record["choices"]
+    return [_chosen(one, value, choices, named) for one in given]
+
+
+def _chosen(one: object, value: object, choices: Mapping[str, str], named: bool) -> str:
+    """Return the text of the choice that `one` means: its label if the record names labels, its text or its number.
+
+    Raises:
+        SourceError: if it means none, or as a text another than as a number or letter. `value` is shown.
+    """
     texts, labels = list(choices), {label: text for text, label in choices.items()}
-    for one in given:
-        if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < len(texts):
-            return [texts[one]]
-        if isinstance(one, str) and (tidy(one) in choices or one.strip() in labels):
-            return [tidy(one) if tidy(one) in choices else labels[one.strip()]]
-    raise record_fields.wrong_type("answer", value, f"one of the choices, its number from 0, or one of {list(labels)}")
+    said = "" if isinstance(one, bool) or not isinstance(one, str | int) else tidy(str(one))
+    if named and said in labels:
+        return labels[said]
+    meant = {said} & choices.keys()
+    if not isinstance(one, int):
+        meant |= {labels[said]} if said in labels else set()
+    elif said and 0 <= one < len(texts):
+        meant.add(texts[one])
+    if len(meant) != 1:
+        expected = f"one of the choices, its number from 0, or one of {list(labels)}"
+        expected = f"either a choice or the number or letter of one, not of another: {texts}" if meant else expected
+        raise record_fields.wrong_type("answer", value, expected)
+    return meant.pop()
 
 
 def _split(text: str, *, alone: bool) -> tuple[list[str], str]:
@@ -159,6 +179,8 @@ def _verdict(value: object) -> str:
 
 
 def _text(value: object) -> str:
+    if not isinstance(value, str | int | float):
+        raise record_fields.wrong_type("answer", value, "a text, a number or a list of them")
     text = tidy(str(value))
     if not normalised(text):
         raise record_fields.wrong_type(

@@ -11,6 +11,8 @@ from rc1_lib.workspace.artifacts import Workspace
 
 CHECKPOINTS = "checkpoints/rc1"
 SFT = "checkpoints/sft"
+SFT_UNFINISHED = f"{SFT}.unfinished"
+"""Checkpoints of a warm start that is not done, the newest alone."""
 CONTROLS = "checkpoints/controls"
 LEDGER = "reports/ckpt_manifest.jsonl"
 LOG = "logs/train.log"
@@ -47,7 +49,7 @@ def check_small_output(workspace: Workspace, output_dir: str) -> None:
         ConfigError: if the output folder is in one of them, also through a link.
     """
     target, home = workspace.path(output_dir), workspace.path(CHECKPOINTS).parent
-    own = [home / Path(name).name for name in (CHECKPOINTS, SFT, CONTROLS)]
+    own = [home / Path(name).name for name in (CHECKPOINTS, SFT, SFT_UNFINISHED, CONTROLS)]
     own += home.glob(f"{Path(CHECKPOINTS).name}-*")  # of further seeds
     if any(target.is_relative_to(folder) or target.resolve().is_relative_to(folder.resolve()) for folder in own):
         raise ConfigError(

@@ -24,7 +24,7 @@ from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import enable_gradient_checkpointing, load_base, load_tokenizer
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint import atomic_folder
-from rc1_lib.training.checkpoint.atomic_folder import LATEST
+from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
 from rc1_lib.training.checkpoint.manifest import steps
 from rc1_lib.training.checkpoint.save_load import load_to_resume, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
@@ -34,7 +34,7 @@ from rc1_lib.training.diverged import check_finite_gradient, check_finite_loss, 
 from rc1_lib.training.labelled_rows import ShuffledRows
 from rc1_lib.training.models import check_recorded, fingerprint_of, model_section
 from rc1_lib.training.resource_errors import WARMING_UP, naming_breakdowns
-from rc1_lib.training.run_paths import SFT
+from rc1_lib.training.run_paths import SFT_UNFINISHED
 from rc1_lib.training.train_config import ModelSection
 from rc1_lib.training.updates.batch import Demonstration, micro_batches
 from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json
@@ -43,8 +43,6 @@ from rc1_lib.workspace.file_hashes import sha256_file
 _LEFT = "The same command goes on from the warm start's last checkpoint"
 SAVED_EVERY_S = 600.0
 """Seconds between two checkpoints of a warm start. Its bytes do not depend on when it was saved."""
-UNFINISHED = f"{SFT}.unfinished"
-"""Checkpoints of a warm start that is not done, the newest alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,12 @@ def _resumed(run: Run, learner: _Learner, batches: ShuffledRows, inputs: dict[st
     folder, ledger = _unfinished(run)
     if not (folder / LATEST).exists():
         return []
-    state = load_to_resume((folder / LATEST).resolve(), ledger)
+    try:
+        state = load_to_resume((folder / LATEST).resolve(), ledger)
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{error}. A warm start keeps one checkpoint: remove {folder}, and the same command begins it anew"
+        ) from error
     if state.values["inputs"] != inputs:
         return []
     learner.load(state)
@@ -153,7 +156,7 @@ def _resumed(run: Run, learner: _Learner, batches: ShuffledRows, inputs: dict[st
 
 def _unfinished(run: Run) -> tuple[Path, Path]:
     """Return the folder of an unfinished warm start's checkpoints, and their ledger."""
-    folder = run.workspace.path(UNFINISHED)
+    folder = run.workspace.path(SFT_UNFINISHED)
     return folder, folder / "ledger.jsonl"
 
 

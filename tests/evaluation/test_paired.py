@@ -71,6 +71,11 @@ def test_bootstrap_resamples_source_questions_not_prompts() -> None:
     assert width[0] < width[1]
 
 
+def test_one_question_has_a_value_and_no_interval() -> None:
+    change = compared(episode_frame([episode(0, "sft", right=False), episode(0, "ppo")])).change["right"]
+    assert change.value == 100.0 and math.isnan(change.low) and math.isnan(change.high)
+
+
 def test_evaluation_has_both_modes_and_every_group() -> None:
     frame = table(SFT, PPO, prompts=108)
     found = evaluate(frame, **SETTINGS)

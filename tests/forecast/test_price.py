@@ -19,6 +19,7 @@ from rc1_lib.run import PROJECT_ROOT, Run
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.rollout.asking import Asking, Ban, ask_first
+from rc1_lib.training.rollout.decoder import RolloutError
 from tests.forecast.hopeless import SAYS_YES, SURE, base_that_says
 
 Tiny = Callable[..., Run]
@@ -73,6 +74,15 @@ def test_penalty_between_the_baselines_pays_both_alike(tiny: Tiny, pool: Rows) -
     assert found.even == pytest.approx(found.gain.value), "asked once, and half of the prompts lack something"
 
 
+def test_questions_above_the_cap_are_not_counted_as_penalised(tiny: Tiny, pool: Rows) -> None:
+    run = tiny(*FREE, "overclar.cap=1", "priority_sampling.enable=true", "priority_sampling.missing_share=0.5")
+    base_that_says(run, [SAYS_YES, turn_text(ASKS)], pool)
+    found = price_of(run)
+    first = found.baselines["elsewhere"]["asks first"]
+    assert first.asked > first.penalised == 1 and found.gain is not None and found.cost is not None
+    assert found.even == pytest.approx(found.gain.value - found.cost.value), "the cap is one question"
+
+
 def test_policy_that_wants_to_ask_cannot(tiny: Tiny, pool: Rows) -> None:
     run = tiny(SURE)
     base_that_says(run, turn_text(ASKS), pool)
@@ -95,6 +105,13 @@ def test_general_question_gets_what_is_missing(pool: Rows, lang: str) -> None:
     episode = Episode(World({**row, "lang": lang}), Limits(turns=4, tokens=400, turn_chars=4000, argument_chars=1000))
     ask_first(episode)
     assert episode.world.obtained and episode.outcome().turns == 1
+
+
+@pytest.mark.parametrize("limit", ["turns", "tokens"])
+def test_dialogue_without_room_for_a_reply_names_the_limit(pool: Rows, limit: str) -> None:
+    limits = {"turns": 4, "tokens": 400, "turn_chars": 4000, "argument_chars": 1000, limit: 1}
+    with pytest.raises(RolloutError, match=rf"training\.limits\.{limit}"):
+        ask_first(Episode(World(pool[0]), Limits(**limits)))
 
 
 @pytest.mark.parametrize(

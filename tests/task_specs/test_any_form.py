@@ -38,6 +38,9 @@ CHOICES: list[tuple[Any, Any]] = [
     (1, ["iron", "zinc"]),
     ("B", ["iron", "zinc"]),
     ("2", {"text": ["iron", "zinc"], "label": ["1", "2"]}),
+    (2, {"text": ["iron", "zinc"], "label": ["1", "2"]}),
+    ("iron", {"text": ["zinc", "lead"], "label": ["iron", "tin"]}),
+    (["B"], ["iron", "zinc"]),
 ]
 
 
@@ -69,6 +72,13 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("answer", "any_verdict", {"question": "Is it?", "answer": 7}),
     ("answer", "any_text", {"question": "Who?", "answer": "tin", "choices": ["iron", "zinc"]}),
     ("answer", "any_text", {"question": "Who?", "answer": 2, "choices": ["iron", "zinc"]}),
+    ("answer", "any_number", {"question": "How many?", "answer": 1, "choices": [3, 2, 1]}),
+    ("answer", "any_text", {"question": "Who?", "answer": "A", "choices": ["B", "A"]}),
+    ("answer", "any_text", {"question": "Who?", "answer": ["iron", "tin"], "choices": ["iron", "zinc"]}),
+    ("answer", "any_text", {"question": "Who?", "answer": {"text": "Ida"}}),
+    ("answer", "any_text", {"question": "Who?", "answer": [["Ida"], ["Voss"]]}),
+    ("choices", "any_text", {"question": "Who?", "answer": 1, "choices": ["x", "x", "y"]}),
+    ("choices", "any_text", {"question": "Who?", "answer": "A", "choices": {"text": ["x", "y"], "label": ["A", "A"]}}),
     ("choices", "any_text", {"question": "Who?", "answer": "A", "choices": {"text": ["x", "y"], "label": ["A"]}}),
     ("context", "any_text", {"question": "Who?", "answer": "x", "context": []}),
     ("context", "any_text", {"question": "Who?", "answer": "x", "context": [7]}),

@@ -52,7 +52,7 @@ def train(
     return train_small(SHIPPED, Workspace(place), resume, [f"model.base={base}", *SHORT, *overrides], notice)
 
 
-@pytest.mark.parametrize("folder", ["checkpoints/./rc1/best", "checkpoints/link"])
+@pytest.mark.parametrize("folder", ["checkpoints/./rc1/best", "checkpoints/link", "checkpoints/sft.unfinished"])
 def test_checkpoint_folders_of_the_main_training_are_rejected(base: Path, tmp_path: Path, folder: str) -> None:
     (tmp_path / "checkpoints/rc1").mkdir(parents=True)
     (tmp_path / "checkpoints/link").symlink_to("rc1")

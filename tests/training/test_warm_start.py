@@ -21,6 +21,7 @@ from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.models import base_name, model_section
 from rc1_lib.training.rows import select_rows
+from rc1_lib.training.run_paths import SFT_UNFINISHED
 from rc1_lib.training.warm_start import RECORD, Reference, reference_of
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -142,7 +143,7 @@ def test_stopped_warm_start_goes_on_to_the_same_bytes(
     assert not folder_of(run).exists()
     assert reference(run, inputs).sha256 == whole
     assert learned == [1, 2, 1, 2, 3]  # from the checkpoint of step 1
-    assert not run.workspace.path(warm_start.UNFINISHED).exists()
+    assert not run.workspace.path(SFT_UNFINISHED).exists()
 
 
 @pytest.mark.parametrize("change", ["settings", "bytes"])
@@ -152,9 +153,9 @@ def test_unfinished_warm_start_counts_only_as_it_was_written(
     monkeypatch.setattr(warm_start, "SAVED_EVERY_S", 0.0)
     monkeypatch.setattr(warm_start, "_forget", lambda run: None)
     run = tiny(*FEW)
-    reference(run, inputs)
+    whole = reference(run, inputs).sha256
     shutil.rmtree(folder_of(run))
-    weights = run.workspace.path(warm_start.UNFINISHED) / "latest" / "model.safetensors"
+    weights = run.workspace.path(SFT_UNFINISHED) / "latest" / "model.safetensors"
     if change == "settings":
         other = ("training.warm_start.lr=0.004",)
         found = reference(tiny_run(run.workspace.root, *FEW, *other), inputs)
@@ -163,8 +164,10 @@ def test_unfinished_warm_start_counts_only_as_it_was_written(
         content = bytearray(weights.read_bytes())
         content[-1] ^= 1
         weights.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        with pytest.raises(CheckpointError, match=rf"model\.safetensors.*remove \S*{SFT_UNFINISHED}"):
             reference(run, inputs)
+        shutil.rmtree(run.workspace.path(SFT_UNFINISHED))
+        assert reference(run, inputs).sha256 == whole
 
 
 @pytest.mark.parametrize("damage", ["altered", "foreign", "broken record"])

@@ -8,10 +8,12 @@ from enum import StrEnum
 
 from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.markers import CALL
+from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.turn import CheckedCall
 from rc1_lib.records import FunctionCall, Language, Message, Tool
 from rc1_lib.rows.chat import ASK
 from rc1_lib.training.chat_format import ChatFormat
+from rc1_lib.training.rollout.decoder import RolloutError
 
 
 class Asking(StrEnum):
@@ -32,8 +34,18 @@ _TAIL = 16
 
 
 def ask_first(episode: Episode) -> None:
-    """Let an episode that has not begun ask the user what is meant; who lacks something is given it."""
+    """Let an episode that has not begun ask the user what is meant; who lacks something is given it.
+
+    Raises:
+        RolloutError: if the limits end the episode with the reply.
+    """
     episode.send(_turn("ask_user", _QUESTIONS[episode.world.lang]))
+    if episode.status is not EpisodeStatus.RUNNING:
+        limit = "turns" if episode.status is EpisodeStatus.MAX_TURNS else "tokens"
+        raise RolloutError(
+            f"training.limits.{limit}: found {getattr(episode.limits, limit)}, which ends a dialogue with the reply to "
+            "its first question; raise it, so that an answer can follow"
+        )
 
 
 class Ban:
