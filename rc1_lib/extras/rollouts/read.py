@@ -186,7 +186,7 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], rewards:
         "samples": [one for one in samples if _is_number(one)] if isinstance(samples, list) else None,
         "messages": messages,
         **{
-            f"{NUMBER}{name}": float(value) if _is_number(value) else None
+            f"{NUMBER}{name}": float(value) if value is not None and _is_number(value) else None
             for name, value in numbers.items()
             if isinstance(value, int | float) or (value is None and name in rewards)
         },
