@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 import polars as pl
@@ -214,7 +214,7 @@ def _cut(record: _Record) -> bool | None:
     return any(said) if said else None
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and abs(value) <= sys.float_info.max  # not of NaN, nor of 10 ** 400
 
 
