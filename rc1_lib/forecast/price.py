@@ -131,7 +131,12 @@ def price_checks(price: Price) -> list[Check]:
     checks = []
     for name, kind, found, advice in (
         (GAIN, "needed", price.gain, _NEVER_PAYS),
-        (COST, "elsewhere", price.cost, "asking always is paid as well: raise overclar.alpha"),
+        (
+            COST,
+            "elsewhere",
+            price.cost,
+            "asking always is paid as well: raise overclar.alpha (with use_overclar_penalty)",
+        ),
     ):
         if found is not None:
             interval = CheckInterval(found.low, found.high, CONFIDENCE, price.prompts[kind], "prompts")

@@ -12,7 +12,7 @@ from rc1_lib.check_words import failed_lines, gate_sentence
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
 from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_files import PASSED
-from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.preflight.ticket import TICKET, digest_of
 from rc1_lib.records import GateResult, Status
 from rc1_lib.release.report import Page, read_report, rounds_of
 from rc1_lib.run import Run
@@ -99,7 +99,7 @@ def _evaluated(run: Run, training: Mapping[str, Any]) -> GateResult | None:
 
 
 def _of_ticket(run: Run, ticket: _Body, training: _Body) -> tuple[_Outcome | None, str]:
-    """Return whether there is a ticket that was not revoked, and the one that the policy was trained under.
+    """Return whether there is a ticket as it was issued, not revoked, and the one that the policy was trained under.
 
     `rc1 ticket verify` says whether it is valid.
     """
@@ -108,5 +108,7 @@ def _of_ticket(run: Run, ticket: _Body, training: _Body) -> tuple[_Outcome | Non
     with in_form(run.workspace.path(TICKET)):
         if ticket["revoked"]:
             return "failure", f"it was revoked: {ticket['revoked']['reason']}"
+        if ticket["ticket_sha256"] not in (None, digest_of(dict(ticket))):  # None: it is signed instead
+            return "failure", "it was changed after it was issued"
         outdated = why_outdated(training, ticket) if training is not None else ""
     return ("failure", outdated) if outdated else (None, "")

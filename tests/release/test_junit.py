@@ -12,7 +12,7 @@ from rc1_lib.cli import main
 from rc1_lib.evaluation.derived import TRAINING_REPORT
 from rc1_lib.preflight.issue import issue_ticket
 from rc1_lib.preflight.round_report import write_round
-from rc1_lib.preflight.ticket import revoke_ticket
+from rc1_lib.preflight.ticket import TICKET, revoke_ticket
 from rc1_lib.records import GateResult, Status
 from rc1_lib.release.junit import JUNIT
 from rc1_lib.run import Run, open_run
@@ -69,6 +69,11 @@ def test_passed_rounds_are_green_with_waived_gates_skipped(judged: Run, verdicts
     carried = {"issued": "2026-11-28", "ticket_sha256": "0" * 64, "pins": {"balanced": "0" * 64}}
     write_json(judged.workspace.path(TRAINING_REPORT), {"ticket": carried})
     assert "trained under the ticket of 2026-11-28" in message(suites_of(judged)["ticket"], "ticket")
+    ticket = judged.workspace.path(TICKET)
+    whole = ticket.read_text()
+    ticket.write_text(whole.replace('"expires": "20', '"expires": "21'))
+    assert message(suites_of(judged)["ticket"], "ticket")
+    ticket.write_text(whole)
     revoke_ticket(judged, "the pool leaks")
     assert "the pool leaks" in message(suites_of(judged)["ticket"], "ticket")
 

@@ -28,7 +28,7 @@ class Asking(StrEnum):
 
 
 _QUESTIONS: dict[Language, str] = {"en": "What exactly do you mean?", "zh": "你具体想问什么?"}
-_NAME = re.compile(r'"name":\s*"([^"]+)')
+_NAME = re.compile(r'"name"\s*:\s*"([^"]+)')
 _TAIL = 16
 """Characters before a token in which the place of a tool's name is recognised."""
 
