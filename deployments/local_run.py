@@ -7,15 +7,17 @@ workspace is being served, that server is used; otherwise a private one runs for
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deployments.access import Access, running_server
-from deployments.server import ServerFault, check_prefect_files, free_port, healthy, settings, start_server
+from deployments.server import Server, ServerFault, check_prefect_files, free_port, healthy, settings, start_server
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.runtime.libraries import check_proxies
 from rc1_lib.runtime.progress import report_progress
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from prefect import State
 
 PASSED, FAULT, REFUSED = 0, 1, 2
+_RECORDED_WITHIN_S = 10
+"""Most seconds that a run waits for its private server to record its tasks."""
 FlowName = Literal["preflight", "calibrate", "train", "scale_up"]
 
 
@@ -136,12 +140,34 @@ def _run(name: FlowName, workspace: Path, server: Access, flow_parameters: dict[
         PREFECT_API_AUTH_STRING: here["PREFECT_API_AUTH_STRING"],
         PREFECT_LOCAL_STORAGE_PATH: here["PREFECT_LOCAL_STORAGE_PATH"],
     }
+    began = datetime.now(UTC)
     with temporary_settings(chosen):
         state: State[Any] = flow(**flow_parameters, return_state=True)
-        # The server records what it was sent before it ends.
         APILogHandler().flush()
         EventsWorker.drain_all()
+        if isinstance(server, Server) and state.name not in ("Failed", "Crashed"):  # a fault may come before any task
+            _wait_for_records(began)
     return state
+
+
+def _wait_for_records(began: datetime) -> None:
+    """Wait until the server has recorded this run's task runs: one that ends while it records them loses them.
+
+    Nothing says how many are to come, so it waits until a second brings no other one and all have ended.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import TaskRunSort
+
+    seen = None
+    for _ in range(_RECORDED_WITHIN_S):
+        with get_client(sync_client=True) as client:
+            newest = client.read_task_runs(sort=TaskRunSort.EXPECTED_START_TIME_DESC, limit=200)
+        runs = [run for run in newest if run.created is not None and run.created >= began]
+        now = {(run.id, run.state_type) for run in runs}
+        if now == seen and all(run.state is not None and run.state.is_final() for run in runs):
+            return
+        seen = now or None
+        time.sleep(1)
 
 
 def _outcome(state: State[Any], pages: str) -> FlowOutcome:
