@@ -79,7 +79,7 @@ JUDGE_BASELINE = Artifact(
 
 
 def read_baseline(run: Run) -> Body:
-    """Read the baseline; raises `RC1Error` if it cannot be read or is none."""
+    """Read the baseline; raises `RC1Error` if it cannot be read or is not a baseline."""
     path = JUDGE_BASELINE.path(run)
     try:
         body = read_json(path)

@@ -76,7 +76,7 @@ def rescore(
     Evaluated episodes are paid by other settings of the reward: --set training.reward.turn=0.05, overclar.alpha=0.3.
     """
     run = session.open(remembered=True)
-    from rc1_lib.extras.rollouts import rescore as anew
+    from rc1_lib.extras.rollouts import rescore as scoring
     from rc1_lib.extras.rollouts.read import read_rollouts
     from rc1_lib.judge.prompt import judge_identity
     from rc1_lib.workspace.file_hashes import sha256_file
@@ -95,16 +95,16 @@ def rescore(
         frame = frame.with_columns(old="reward", characters=frame["written"].str.len_chars())
         with stages():
             if task is not None:
-                new = anew.by_rule(frame, task)
+                new = scoring.by_rule(frame, task)
             elif formula is not None:
-                new = anew.by_formula(frame, formula)
+                new = scoring.by_formula(frame, formula)
             else:
-                new = anew.by_judge(run, frame, failed_only=failed_only)
-        frame, traits = frame.with_columns(new), anew.traits_of(frame)
+                new = scoring.by_judge(run, frame, failed_only=failed_only)
+        frame, traits = frame.with_columns(new), scoring.traits_of(frame)
     else:
-        frame, traits, by = _by_settings(session, run, file), anew.OUTCOME, {"--set": session.overrides}
+        frame, traits, by = _by_settings(session, run, file), scoring.OUTCOME, {"--set": session.overrides}
     about = {"rollouts": {"path": str(file), "sha256": sha256_file(path)}, "by": by}
-    place, body = anew.write_rescored(run, about, frame, traits)
+    place, body = scoring.write_rescored(run, about, frame, traits)
     session.show(*_tables(body))
     rows, other = body["rows"], body["changed"]["rows"]
     words = f"{rows['compared']:,} of {rows['rollouts']:,} rollouts compared; {other:,} have another score"

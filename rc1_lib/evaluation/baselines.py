@@ -17,21 +17,20 @@ import polars as pl
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.answers import prompts_sha256
-from rc1_lib.evaluation.episodes import IDENTITY, EpisodeRecord, Played, episode_frame, records_of
+from rc1_lib.evaluation.episodes import IDENTITY, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import TRAINED
-from rc1_lib.evaluation.offline import Record, recorded
+from rc1_lib.evaluation.offline import Record, chat_format, recorded
 from rc1_lib.evaluation.paired import contrast
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.base_model import load_tokenizer
-from rc1_lib.training.chat_format import ChatFormat, format_of
+from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.export.trained_policy import start_of, untrained_engine
-from rc1_lib.training.models import base_name, model_section
+from rc1_lib.training.models import base_name
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import RolloutError
@@ -69,12 +68,14 @@ def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -
     record = recorded(run)
     seed = record.seed_of(fingerprint(checkpoint), str(checkpoint))
     start = start_of(run, record.body["base_sha256"], record.path)
-    selection = select_rows(run, _form(run, start))
+    selection = select_rows(run, chat_format(run, start))
     if prompts_sha256(selection.held_out) != record.body["prompts_sha256"]:
         raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
     rows = selection.held_out[:prompts]
     played, not_played = _played(run, start, selection, rows, seed)
-    records = [one for name, found in played.items() for one in _records(name, found, rows, seed)]
+    records = [
+        one for name, found in played.items() for one in records_of(found, rows, policy=name, mode="sampled", seed=seed)
+    ]
     frame = pl.concat([episode_frame(records), _recorded(record, rows, seed)])
     return _written(run, record, seed, frame, not_played)
 
@@ -146,14 +147,6 @@ def _examples(rows: Sequence[MeasuredRow], form: ChatFormat) -> list[int]:
         tokens: list[list[int]] = [form.dialogue_ids(messages)[0] for messages in fitting]
         shown += sorted(tokens, key=lambda ids: (len(ids), ids))[0]
     return shown
-
-
-def _form(run: Run, base: str) -> ChatFormat:
-    return format_of(load_tokenizer(model_section(run.config, base)), run.config.training)
-
-
-def _records(name: str, played: Sequence[Played], rows: Sequence[MeasuredRow], seed: int) -> list[EpisodeRecord]:
-    return records_of(played, rows, policy=name, mode="sampled", seed=seed)
 
 
 def _recorded(record: Record, rows: Sequence[MeasuredRow], seed: int) -> pl.DataFrame:

@@ -153,7 +153,7 @@ def by_llama_cpp(run: Run, file: Path) -> OfflinePolicy:
     def opened(base: str) -> Iterator[Plays]:
         context = context_of_file(file)
         llama = LlamaCpp(file, context, run.config.training.threads)
-        yield LlamaPlayer(llama, Playground(run.config, _chat_format(run, base)), context)
+        yield LlamaPlayer(llama, Playground(run.config, chat_format(run, base)), context)
 
     return OfflinePolicy("gguf", file, sha256, checkpoint, opened)
 
@@ -175,7 +175,7 @@ def evaluate_offline(run: Run, policy: OfflinePolicy, prompts: int | None = None
     record = recorded(run)
     seed = record.seed_of(policy.checkpoint, str(policy.file))
     base = start_of(run, record.body["base_sha256"], record.path)
-    held_out = select_rows(run, _chat_format(run, base)).held_out
+    held_out = select_rows(run, chat_format(run, base)).held_out
     if prompts_sha256(held_out) != record.body["prompts_sha256"]:
         raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
     rows = held_out[:prompts]
@@ -187,7 +187,8 @@ def evaluate_offline(run: Run, policy: OfflinePolicy, prompts: int | None = None
     return _written(run, policy, record, pl.concat([before, episode_frame(played)]), len(rows), chance_of(rows))
 
 
-def _chat_format(run: Run, base: str) -> ChatFormat:
+def chat_format(run: Run, base: str) -> ChatFormat:
+    """Return the chat format with which a run's training uses the tokenizer of `base`."""
     tokenizer = load_tokenizer(model_section(run.config, base))
     return format_of(tokenizer, run.config.training)
 

@@ -40,7 +40,7 @@ from rc1_lib.training.updates.batch import Demonstration, micro_batches
 from rc1_lib.workspace.artifacts import FileState, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
-_LEFT = "The same command goes on from the warm start's last checkpoint"
+_LEFT = "The same command goes on from the warm start's last checkpoint, if there was time for one"
 SAVED_EVERY_S = 600.0
 """Seconds between two checkpoints of a warm start. Its bytes do not depend on when it was saved."""
 
@@ -144,7 +144,7 @@ def _resumed(run: Run, learner: _Learner, batches: ShuffledRows, inputs: dict[st
         state = load_to_resume((folder / LATEST).resolve(), ledger)
     except CheckpointError as error:
         raise CheckpointError(
-            f"{error}. A warm start keeps one checkpoint: remove {folder}, and the same command begins it anew"
+            f"{error}. A warm start keeps one checkpoint: remove {folder}, and the same command begins it again"
         ) from error
     if state.values["inputs"] != inputs:
         return []
