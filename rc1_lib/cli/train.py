@@ -204,7 +204,9 @@ def _show_evaluation(session: Session, run: Run, path: str, report: dict[str, An
     session.show(*tables.verdict("evaluation", report["gate"]), *tables.notes(report, path))
     session.show(*(f"picture, {title}: {run.workspace.path(file)}" for title, file in report["plots"].items()))
     if "examples" in report:
-        session.show(f"dialogues: {run.workspace.path(report['examples'])}")
+        session.show(f"dialogues to read: {run.workspace.path(report['examples'])}")
+    if "dialogues" in report:
+        session.show(f"all dialogues: {run.workspace.path(report['dialogues'])}")
     session.show(f"evaluation: {run.workspace.path(path)}")
 
 
@@ -301,5 +303,6 @@ def _baselines(session: Session, run: Run, checkpoint: Path, prompts: int | None
         path, body = evaluate_baselines(run, checkpoint, prompts)
     session.show(tables.of_rows(baseline_rows(body)))
     session.show(*(f"not played: {name}: {why}" for name, why in body["not_played"].items()))
+    session.show(f"all dialogues: {run.workspace.path(body['dialogues'])}")
     ending = Ending("done", f"{len(body['baselines'])} baselines evaluated", report=run.workspace.path(path))
     return end(session, ending, {**body, "report": path})

@@ -19,6 +19,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.evaluation.answers import prompts_sha256
 from rc1_lib.evaluation.episodes import IDENTITY, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import TRAINED
+from rc1_lib.evaluation.examples import dialogue_lines
 from rc1_lib.evaluation.offline import Record, chat_format, recorded
 from rc1_lib.evaluation.paired import contrast
 from rc1_lib.numbers.uncertainty import CONFIDENCE
@@ -73,11 +74,13 @@ def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -
         raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
     rows = selection.held_out[:prompts]
     played, not_played = _played(run, start, selection, rows, seed)
+    dialogues = {(name, one.row_id): one.messages for name, found in played.items() for one in found}
     records = [
         one for name, found in played.items() for one in records_of(found, rows, policy=name, mode="sampled", seed=seed)
     ]
-    frame = pl.concat([episode_frame(records), _recorded(record, rows, seed)])
-    return _written(run, record, seed, frame, not_played)
+    baselines = episode_frame(records)
+    frame = pl.concat([baselines, _recorded(record, rows, seed)])
+    return _written(run, record, seed, frame, dialogue_lines(baselines, dialogues), not_played)
 
 
 def _played(
@@ -158,7 +161,7 @@ def _recorded(record: Record, rows: Sequence[MeasuredRow], seed: int) -> pl.Data
 
 
 def _written(
-    run: Run, record: Record, seed: int, frame: pl.DataFrame, not_played: dict[str, str]
+    run: Run, record: Record, seed: int, frame: pl.DataFrame, dialogues: bytes, not_played: dict[str, str]
 ) -> tuple[str, dict[str, Any]]:
     settings: dict[str, Any] = {
         "confidence": CONFIDENCE, "resamples": run.config.gates.shared.resamples, "seed": HELD_OUT_SEED,
@@ -179,13 +182,18 @@ def _written(
         "confidence": CONFIDENCE,
     }
     key = sha256_json({**provenance, "code": code_sha256()})[:12]
-    path, episodes = (f"reports/baselines_{key}{end}" for end in (".json", ".episodes.jsonl"))
-    with atomic_write(run.workspace.path(episodes)) as stream:
-        stream.write(frame.sort(IDENTITY).write_ndjson().encode())
+    path, episodes, spoken = (
+        f"reports/{name}"
+        for name in (f"baselines_{key}.json", f"baselines_{key}.episodes.jsonl", f"dialogues_{key}.jsonl")
+    )
+    for name, lines in ((episodes, frame.sort(IDENTITY).write_ndjson().encode()), (spoken, dialogues)):
+        with atomic_write(run.workspace.path(name)) as stream:
+            stream.write(lines)
     body = {
         "time": now(),
         **provenance,
         "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
+        "dialogues": spoken,
         "baselines": compared,
         "not_played": not_played,
     }

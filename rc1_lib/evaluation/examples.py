@@ -1,17 +1,20 @@
 """A few dialogues from before and after training, for people to read what got better and what got worse.
 
 They are not hand-picked: of each kind the first ones by row id are shown, alternating between tasks, with the number of
-such prompts.
+such prompts. All of them are written to a file too, in random order, so that its first thirty are a sample.
 """
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 import polars as pl
 
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.evaluation.episodes import EvaluationError, checked
 from rc1_lib.evaluation.paired import paired
 from rc1_lib.records import Message
@@ -50,9 +53,7 @@ def examples_markdown(
     Raises:
         EvaluationError: when a dialogue to show is missing.
     """
-    frame = checked(frame)
-    first = frame.filter((pl.col("mode") == "sampled") & (pl.col("seed") == pl.col("seed").min()))
-    pair = paired(first, before, after)
+    pair = paired(_of_first_seed(checked(frame)), before, after)
     wide = pair[0].join(pair[1].select("row_id", "solved", "right", "asked", "status"), on="row_id", suffix=".after")
     lines = [
         f"# Dialogues before ({before}) and after ({after})",
@@ -66,6 +67,25 @@ def examples_markdown(
         for row in found.head(per_kind).iter_rows(named=True):
             lines += _example(row, dialogues, before, after)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def dialogue_lines(frame: pl.DataFrame, dialogues: Mapping[tuple[str, str], Dialogue]) -> bytes:
+    """Return dialogues as JSON lines, each with the fields of its episode and `messages`, in a random order.
+
+    The order is the same for the same episodes.
+
+    Args:
+        frame: checked episodes; the sampled ones of the first training seed are taken, if their dialogue is given.
+        dialogues: see `examples_markdown`.
+    """
+    episodes = _of_first_seed(frame).sort("policy", "row_id").to_dicts()
+    found = [(one, dialogues[key]) for one in episodes if (key := (one["policy"], one["row_id"])) in dialogues]
+    random.Random(HELD_OUT_SEED).shuffle(found)
+    return b"".join(orjson.dumps({**one, "messages": messages}) + b"\n" for one, messages in found)
+
+
+def _of_first_seed(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter((pl.col("mode") == "sampled") & (pl.col("seed") == pl.col("seed").min()))
 
 
 def _example(

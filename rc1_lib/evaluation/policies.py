@@ -25,7 +25,7 @@ from rc1_lib.evaluation.auditing import Audited, Scores, audited, intermediate_c
 from rc1_lib.evaluation.chance import chance_of
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
-from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.examples import dialogue_lines, examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.proxy import Point, ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, write_evaluation
@@ -250,6 +250,7 @@ def _written(
             start_sha256=start_sha256,
         ),
         examples=examples_markdown(frame, dialogues, before=BASE, after=TRAINED, per_kind=_EXAMPLES),
+        dialogues=dialogue_lines(frame, dialogues),
         curves=curves if curves.is_file() else None,
         proxy=proxy,
     )

@@ -71,6 +71,7 @@ def write_evaluation(
     frame: pl.DataFrame,
     provenance: Provenance,
     examples: str = "",
+    dialogues: bytes = b"",
     curves: Path | None = None,
     proxy: ProxyTruth | None = None,
 ) -> GateReport:
@@ -83,6 +84,7 @@ def write_evaluation(
         frame: the episodes, written as JSON lines next to the report.
         provenance: where the episodes come from.
         examples: the result of `examples_markdown`; if empty, no file is written.
+        dialogues: the result of `dialogue_lines`; likewise.
         curves: the training's `metrics.jsonl`; if it cannot be drawn, the report says why under `no_curves`.
         proxy: judged score and success, if episodes were judged.
 
@@ -104,6 +106,10 @@ def write_evaluation(
     if examples:
         body["examples"] = f"reports/{KIND}_{key}.examples.md"
         write_text(run.workspace.path(body["examples"]), examples)
+    if dialogues:
+        body["dialogues"] = f"reports/dialogues_{key}.jsonl"
+        with atomic_write(run.workspace.path(body["dialogues"])) as stream:
+            stream.write(dialogues)
     drawn = _draw(run, key, body)
     if curves is not None:
         try:

@@ -72,7 +72,7 @@ def reference_of(run: Run, rows: Sequence[MeasuredRow], form: ChatFormat) -> Ref
                 learner, curve = _learn(run, base, rows, form, inputs)
                 with atomic_folder.replaced_folder(folder) as temporary:
                     _write(temporary, run, base, learner, curve, inputs)
-            _forget(run)
+        _forget(run)  # also what a kill after the last file left
     return Reference(str(folder), fingerprint_of(config, str(folder)))
 
 
@@ -231,7 +231,11 @@ class _Learner:
             for name in ("exp_avg", "exp_avg_sq")
         }
         weights: dict[str, Tensor] = dict(self.model.named_parameters())
-        return CheckpointState({"model": weights, **moments}, values, {"scaler": self._scaler.state_dict()})
+        # Fewer than the warm start's steps, if the gradient scaler skipped some
+        taken = {"taken": max((float(of["step"]) for of in optimizer["state"].values()), default=0.0)}
+        return CheckpointState(
+            {"model": weights, **moments}, {**values, **taken}, {"scaler": self._scaler.state_dict()}
+        )
 
     def load(self, state: CheckpointState) -> None:
         """Restore what `state` returned."""
@@ -239,7 +243,7 @@ class _Learner:
         optimizer = self._optimizer.state_dict()
         optimizer["state"] = {
             int(number): {
-                "step": torch.tensor(float(state.step)),
+                "step": torch.tensor(state.values["taken"]),
                 "exp_avg": average,
                 "exp_avg_sq": state.tensors["exp_avg_sq"][number],
             }

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import polars as pl
 import pytest
 
 from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
-from rc1_lib.evaluation.examples import examples_markdown
+from rc1_lib.evaluation.examples import dialogue_lines, examples_markdown
 from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, task_check
 from rc1_lib.evaluation.report import Provenance, evaluation_key, write_evaluation
 from rc1_lib.evaluation.tables import figures_rows, needed_rows
@@ -130,6 +131,20 @@ def test_examples_show_both_policies_and_count_every_kind() -> None:
     assert '    -> ask_user {"question": "Which?"}' in text
     assert "the rules" not in text
     assert "**sft**: right, but without what was missing, questions to the user: 0" in examples(per_kind=9)
+
+
+def test_all_dialogues_are_written_in_an_order_that_is_random_and_always_the_same(run: Run) -> None:
+    frame = table(prompts=54)
+    spoken = {(policy, row_id): dialogue(row_id) for policy, row_id in frame.select("policy", "row_id").iter_rows()}
+    report = read_json(run.workspace.path(written(run, frame, dialogues=dialogue_lines(frame, spoken)).report))
+    lines = run.workspace.path(report["dialogues"]).read_bytes()
+    assert lines == dialogue_lines(frame.sample(fraction=1.0, shuffle=True, seed=1), spoken)
+    found = [orjson.loads(line) for line in lines.splitlines()]
+    assert len(found) == 108 and all(one["messages"] == dialogue(one["row_id"]) for one in found)
+    first = found[:30]
+    assert {one["policy"] for one in first} == {"sft", "ppo"} and len({one["task"] for one in first}) == 3
+    assert {one["mode"] for one in found} == {"sampled"}
+    assert [one["row_id"] for one in found] != sorted(one["row_id"] for one in found)
 
 
 def test_model_text_cannot_close_its_code_block() -> None:

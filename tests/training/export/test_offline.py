@@ -16,6 +16,7 @@ from rc1_lib.evaluation.episodes import read_episodes
 from rc1_lib.evaluation.evaluate import BASE
 from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
 from rc1_lib.evaluation.tables import baseline_rows
+from rc1_lib.extras.rollouts.read import read_rollouts
 from rc1_lib.run import Run
 from rc1_lib.training.export.gguf_export import export_gguf
 from rc1_lib.training.export.gguf_file import GGUFType
@@ -85,6 +86,10 @@ def test_baselines_answer_the_recorded_prompts(copied: Copy) -> None:
     assert ((on_cue["asked"] > 0) == on_cue["cue"]).all() and on_cue["cue"].n_unique() == 2
     obtained = episodes.filter((pl.col("policy") == ALWAYS) & pl.col("needs"))["obtained"]
     assert obtained.all() and len(obtained)
+    form, spoken = read_rollouts(run.workspace.path(body["dialogues"]), reward="solved")
+    assert form == "OpenAI" and spoken.height == 36
+    # What was written and what was counted agree: the question of the policy that asks first is in its dialogue.
+    assert spoken["written"].str.contains("What exactly do you mean?", literal=True).sum() == 12 + on_cue["cue"].sum()
     table = baseline_rows(body).markdown()
     assert all(name in table for name in (*body["baselines"], "trained"))
 
