@@ -92,7 +92,7 @@ def rescore(
             raise RowError(f"{path}: no rollout has a reward to compare with; name its key with --reward-key")
         if judge or failed_only:
             by["judge"] = judge_identity(run)
-        frame = frame.with_columns(old="reward", characters=frame["written"].str.len_chars())
+        frame = frame.with_columns(old="reward", characters=frame["written"].str.len_chars().cast(float))
         with stages():
             if task is not None:
                 new = scoring.by_rule(frame, task)

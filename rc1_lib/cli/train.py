@@ -59,8 +59,8 @@ def train(
         bool,
         typer.Option(
             "--start-over",
-            help="Remove checkpoints and metrics that a run with another ticket, seed or code left here; without this "
-            "flag they are an error. This run's own checkpoints stay, and it continues from them.",
+            help="Remove checkpoints and metrics that a run with other settings, files, seed or code left here; without "
+            "this flag they are an error. This run's own checkpoints stay, and it continues from them.",
         ),
     ] = False,
     profile_step: Annotated[

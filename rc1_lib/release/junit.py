@@ -108,7 +108,7 @@ def _of_ticket(run: Run, ticket: _Body, training: _Body) -> tuple[_Outcome | Non
     with in_form(run.workspace.path(TICKET)):
         if ticket["revoked"]:
             return "failure", f"it was revoked: {ticket['revoked']['reason']}"
-        if ticket["ticket_sha256"] not in (None, digest_of(dict(ticket))):  # None: it is signed instead
+        if ticket["ticket_sha256"] != digest_of(dict(ticket)):
             return "failure", "it was changed after it was issued"
         outdated = why_outdated(training, ticket) if training is not None else ""
     return ("failure", outdated) if outdated else (None, "")

@@ -22,7 +22,7 @@ from rc1_lib.masking import mask, mask_tree, secrets
 from rc1_lib.plots.training import curves, read_metrics
 from rc1_lib.preflight.carried_ticket import why_outdated
 from rc1_lib.preflight.round_files import FAILED, PASSED
-from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.preflight.ticket import TICKET, digest_of
 from rc1_lib.records import BUCKETS, PASSING, GateResult, Status
 from rc1_lib.release.contents import completeness
 from rc1_lib.run import Run
@@ -161,6 +161,8 @@ def _failures(run: Run, training: _Body, evaluation: _Body, ticket: _Body, round
     elif ticket.get("revoked"):
         with in_form(run.workspace.path(TICKET)):
             yield f"the ticket was revoked: {ticket['revoked']['reason']}"
+    elif ticket.get("ticket_sha256") != digest_of(dict(ticket)):
+        yield "the ticket was changed after it was issued"
     if training is not None and ticket is not None:
         with in_form(run.workspace.path(TICKET)):
             outdated = why_outdated(training, ticket)

@@ -16,6 +16,7 @@ from rc1_lib.workspace.input_files import open_regular, read_text
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
+_PART_OF_A_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 _LINE = re.compile(r"([^\n]*)\n?")
 
 
@@ -55,11 +56,22 @@ def read_records(path: Path) -> Iterator[FileRecord]:
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8 text (byte {error.start}); fetch the file again.") from error
     values = _array(content, path) if content.lstrip()[:1] == "[" else _lines(content, path)
+    suspect = _PART_OF_A_CHARACTER.search(content) is not None
     for index, (line, value) in enumerate(values):
+        if suspect:
+            _check_characters(value, f"{path}, line {line}")
         if not isinstance(value, dict):
             found = type(value).__name__
             raise SourceError(f"{path}, line {line}: found a {found}; expected a JSON object with the record's keys.")
         yield FileRecord(value, index, line)
+
+
+def _check_characters(value: object, where: str) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])
+        raise SourceError(f"{where}: holds half a character ({half}); expected whole ones.") from None
 
 
 def _lines(content: str, path: Path) -> Iterator[tuple[int, Any]]:

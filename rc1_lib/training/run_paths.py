@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rc1_lib.errors import ConfigError
-from rc1_lib.run import Run
+from rc1_lib.run import EFFECTIVE, Run, recorded_config
 from rc1_lib.workspace.artifacts import Workspace
 
 CHECKPOINTS = "checkpoints/rc1"
@@ -20,6 +20,7 @@ METRICS = "reports/metrics.jsonl"
 TENSORBOARD = "logs/tensorboard"
 TRACKERS = "logs"
 _METRICS_BESIDE = "reports/metrics-local.jsonl"
+_EFFECTIVE_BESIDE = "reports/config_effective-local.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ def paths_of(run: Run, seed: int) -> RunPaths:
 def small_metrics(workspace: Workspace) -> str:
     """Return the metrics file of a small local run. It never replaces metrics that the evaluation plots."""
     return _METRICS_BESIDE if workspace.path(CHECKPOINTS).is_dir() else METRICS
+
+
+def small_effective(workspace: Workspace) -> str:
+    """Return the file of a small local run's settings. It never replaces those that RC1 recorded for its ticket."""
+    return _EFFECTIVE_BESIDE if recorded_config(workspace.root) else EFFECTIVE
 
 
 def check_small_output(workspace: Workspace, output_dir: str) -> None:

@@ -38,14 +38,21 @@ from rc1_lib.training.models import resolved_base
 from rc1_lib.training.process import process_values, restore_process
 from rc1_lib.training.resource_errors import FROM_ROWS, naming_breakdowns
 from rc1_lib.training.row_episodes import RowPPO, answers_on, as_prompts, run_of
-from rc1_lib.training.run_paths import LEDGER, METRICS, TENSORBOARD, TRACKERS, check_small_output, small_metrics
+from rc1_lib.training.run_paths import (
+    LEDGER,
+    METRICS,
+    TENSORBOARD,
+    TRACKERS,
+    check_small_output,
+    small_effective,
+    small_metrics,
+)
 from rc1_lib.training.train_config import ModelSection, TrainConfig, check_of_rows, load_train_config, plays
 from rc1_lib.training.trainer import Trainer
 from rc1_lib.workspace.artifacts import Workspace, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 from rc1_lib.workspace.folder import holding
 
-EFFECTIVE = "reports/config_effective.yaml"
 _ORDER = ("lr_schedule", "eval_shadow", "early_stop", "logging", "checkpoint")
 """Order of the callbacks: evaluate a step before judging and logging it, and log it before saving it."""
 _FREE = (
@@ -116,7 +123,9 @@ def _train(
 ) -> SmallResult:
     folder = workspace.path(config.run.output_dir)
     model = config.model.model_copy(update={"base": resolved_base(config.model.base, workspace, "model.base")})
-    write_text(workspace.path(EFFECTIVE), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False))
+    write_text(
+        workspace.path(small_effective(workspace)), yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+    )
     if (metrics := small_metrics(workspace)) != METRICS:
         notice(f"this workspace holds the metrics of a run of RC1, which stay; this training writes to {metrics}")
     for key in () if plays(config) else _UNUSED:

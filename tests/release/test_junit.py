@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -73,6 +74,8 @@ def test_passed_rounds_are_green_with_waived_gates_skipped(judged: Run, verdicts
     whole = ticket.read_text()
     ticket.write_text(whole.replace('"expires": "20', '"expires": "21'))
     assert message(suites_of(judged)["ticket"], "ticket")
+    write_json(ticket, {**json.loads(whole), "ticket_sha256": None})  # as revoking leaves it, without the note
+    assert "changed" in message(suites_of(judged)["ticket"], "ticket")
     ticket.write_text(whole)
     revoke_ticket(judged, "the pool leaks")
     assert "the pool leaks" in message(suites_of(judged)["ticket"], "ticket")

@@ -11,6 +11,7 @@ import torch
 
 from rc1_lib.config.step_metrics import READ, measured
 from rc1_lib.errors import ConfigError
+from rc1_lib.run import open_run, recorded_config
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
@@ -108,6 +109,14 @@ def test_resumed_training_may_add_steps_but_not_change_settings_data_or_base(
     other = write_base(tmp_path / "other", hidden=64)
     with pytest.raises(AnotherRunError, match=r": model\.base \(.*, base, data"):
         train(copied, other, resume="latest")
+
+
+def test_settings_that_a_preflight_recorded_stay(base: Path, tmp_path: Path) -> None:
+    recorded = open_run(profile="local", workspace=tmp_path).write_effective_config()
+    before = recorded.read_bytes()
+    train(tmp_path, base, "run.max_steps=2")
+    assert recorded.read_bytes() == before and recorded_config(tmp_path) == str(recorded)
+    assert "pure_pt_sft" in (tmp_path / "reports/config_effective-local.yaml").read_text()
 
 
 PLAYED = ("engine.name=trl_ppo", "strategy.name=ppo", "data.max_length=12", "run.max_steps=4", "run.eval_steps=4")

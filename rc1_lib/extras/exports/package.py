@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from rc1_lib.extras.exports.reward import SETTINGS, TABLE
 from rc1_lib.extras.worlds.package import Files, shipped, world_package, write_folder
 from rc1_lib.extras.worlds.rows import world_rows
 from rc1_lib.extras.worlds.spec import ROWS, Part, WorldSpec
-from rc1_lib.preflight.ticket import verify_ticket
+from rc1_lib.preflight.ticket import check_unchanged, verify_ticket, vouched_by
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
@@ -61,6 +62,7 @@ def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())},
         "ticket": ticket,
     }
+    check_unchanged(replace(run, vouched=vouched_by(ticket)))  # the rows that were read are those that it vouches for
     write_folder(target, {**contents, TICKET_COPY: orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"})
     report_progress("export", 3, len(_STAGES), f"{len(contents) + 1} files")
     return document

@@ -112,7 +112,13 @@ def groups(frame: pl.DataFrame) -> GateResult:
 def hedges(frame: pl.DataFrame) -> GateResult:
     """Check how many paid answers leave their question open: they name several things, doubt, or refuse."""
     answers = pl.col("gold").is_not_null() | pl.col("final").str.contains(rf"{MARK}|{OTHER_MARK}")
-    earns = (pl.col("reward") >= _middle(frame["reward"])).fill_null(value=True)
+    some = frame["reward"].drop_nulls()
+    if not len(some):
+        earns = pl.lit(value=True)  # what an answer is paid is not known, so all are looked at
+    elif some.n_unique() == 1:
+        earns = pl.col("reward") > 0
+    else:
+        earns = pl.col("reward") >= _middle(frame["reward"])
     paid = frame.filter(answers & earns & (pl.col("final") != ""))
     if not paid.height:
         return GateResult("hedges", not_applicable="no paid rollout ends in an answer that is marked or has a gold one")

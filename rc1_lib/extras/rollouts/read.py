@@ -41,6 +41,8 @@ _TRUTHS = ("truth", "correct", "is_correct", "acc", "accuracy", "solved", "succe
 _GOLDS = ("answer", "ground_truth", "gts", "gold", "solution")
 _SAMPLES = ("judge_scores", "judge_samples", "scores")
 _CUT = ("is_truncated", "truncated", "cut")
+_NO_REWARDS = {"step", "advantage", *_REWARDS, *_GOLDS}
+"""Numbers of TRL's table that are no reward function's."""
 _ENDED = ("finish_reason", "stop_condition", "stop_reason", "status")
 _BY_LIMIT = ("length", "max_tokens", "max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens")
 _Record = Mapping[str, Any]
@@ -63,8 +65,10 @@ def _traces(record: _Record) -> _Parts:
     """Of several agents, read the first; of its branches, the last."""
     trace, task = record["traces"][0], (record.get("task") or {}).get("data") or {}
     path = trace["nodes"][-1:]  # none of a rollout that failed before its first message
-    while path and path[0].get("parent") is not None:
-        path.insert(0, trace["nodes"][path[0]["parent"]])
+    while path and (parent := path[0].get("parent")) is not None:
+        if not 0 <= parent < len(trace["nodes"]) or len(path) == len(trace["nodes"]):
+            raise ValueError(f"a node's parent is {parent}, which leads to no first message")
+        path.insert(0, trace["nodes"][parent])
     begun = next((place for place, node in enumerate(path) if node.get("sampled")), len(path))
     messages = [node["message"] for node in path]
     paid = {name: one for name, one in (trace.get("rewards") or {}).items() if one is not None}
@@ -127,12 +131,13 @@ def read_rollouts(path: Path, *, reward: str | None = None, truth: str | None = 
         _row(one.value, one.line, FORMS[form][1], named, f"{path}, line {one.line}, in {form}'s form")
         for one in records
     ]
+    flags = {name for one in records for name, value in one.value.items() if isinstance(value, bool)}
     numbers = sorted({name for row in rows for name in row if name.startswith(NUMBER)})
     frame = pl.DataFrame(rows, schema={**COLUMNS, **dict.fromkeys(numbers, pl.Float64)})
     paid = _number(frame, "reward", reward, _REWARDS, path)
-    functions = [name for name in numbers if name.removeprefix(NUMBER) not in ("step", "advantage", "reward", "score")]
+    functions = [name for name in numbers if name.removeprefix(NUMBER) not in _NO_REWARDS | flags]
     if form == "TRL" and reward is None and not {f"{NUMBER}{name}" for name in _REWARDS} & {*numbers} and functions:
-        # As TRL adds its reward functions: what is null is left out.
+        # As TRL adds its reward functions, which it writes next to what they log: what is null is left out.
         paid = pl.when(pl.any_horizontal(pl.col(functions).is_not_null())).then(pl.sum_horizontal(functions))
     return form, frame.with_columns(reward=paid, truth=_number(frame, "truth", truth, _TRUTHS, path))
 
@@ -161,6 +166,8 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], rewards:
         parts = {"gold": _first(record, _GOLDS), "cut": _cut(record), "numbers": record, **read(record)}
         prompt, completion = (_nested(parts[name]) for name in ("prompt", "completion"))
         messages: list[Any] = dialogue_of(prompt, completion or "", where)  # a failed rollout may have said nothing
+        if not isinstance(parts.get("question"), str | None):
+            raise TypeError(f"the question is a {type(parts['question']).__name__}")
         orjson.dumps([messages, *map(parts.get, ("group", "question", "gold"))], default=str)  # half a character fails
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise RowError(f"{where}: expected texts or lists of chat messages ({type(error).__name__}: {error})") from None
@@ -183,7 +190,7 @@ def _row(record: _Record, line: int, read: Callable[[_Record], _Parts], rewards:
         "final": (own[-1]["content"] or "") if ended else "",
         "gold": str(gold) if isinstance(gold, str | int | float) and str(gold).strip() else None,
         "cut": parts["cut"],
-        "samples": [one for one in samples if _is_number(one)] if isinstance(samples, list) else None,
+        "samples": [float(one) for one in samples if _is_number(one)] if isinstance(samples, list) else None,
         "messages": messages,
         **{
             f"{NUMBER}{name}": float(value) if value is not None and _is_number(value) else None

@@ -53,6 +53,8 @@ def by_formula(frame: pl.DataFrame, formula: str) -> pl.Series:
     Raises:
         ConfigError: when it is not an expression of these names, or does not yield finite numbers.
     """
+    if f"{NUMBER}characters" in frame.columns:
+        raise ConfigError("--formula: the records have a number `characters` of their own; rename it")
     known = frame.select(**{name.removeprefix(NUMBER): name for name in traits_of(frame)})
     try:
         new = known.with_columns(new=pl.sql_expr(formula).cast(pl.Float64))["new"]

@@ -65,7 +65,7 @@ def test_trl_takes_two_grpo_steps(opened: Run, export: Export, tmp_path: Path) -
 
 
 def test_datasets_iterates_over_the_conversations(opened: Run, export: Export, tmp_path: Path) -> None:
-    rows = load_dataset("parquet", data_files=str(export("hf") / "rows.parquet"), split="train")
+    rows = load_dataset(str(export("hf")), split="train")  # as `trl sft --dataset_name .` does
     pool = {row["id"]: row for row in read_rows(opened.workspace.path(opened.config.seed_pool)).to_dicts()}
     count = 0
     for row in rows:

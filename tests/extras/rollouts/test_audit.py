@@ -83,6 +83,13 @@ def test_planted_fault_fails_its_own_check_and_lists_rollouts(tmp_path: Path, ki
     assert found[name].offenders and all(one["line"] for one in found[name].offenders)
 
 
+def test_answer_that_earns_nothing_is_not_paid(tmp_path: Path) -> None:
+    unpaid = sound().with_columns(final=pl.lit("I don't know."), reward=pl.lit(0.0), truth=None)
+    assert verdicts(unpaid, tmp_path)["hedges"].status is Status.NOT_APPLICABLE
+    some_unknown = some(0.1, final=pl.lit("Answer: it cannot be determined"), reward=None)(sound())
+    assert verdicts(some_unknown, tmp_path)["hedges"].status is Status.PASSED
+
+
 def test_prompt_around_a_held_out_question_is_a_leak(tmp_path: Path) -> None:
     frame = some(0.025, question=pl.format("Dear helper, tell me this. {} Be brief.", "question"))(sound())
     found = verdicts(frame, tmp_path, pl.Series([sound()["question"][0], "Who built the old mill?"]))["leaks"]

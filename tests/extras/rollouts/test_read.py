@@ -88,6 +88,9 @@ def test_table_of_trl_pays_the_sum_of_its_functions_and_null_without_any(tmp_pat
     }).write_parquet(path)  # fmt: skip
     form, frame = read_rollouts(path)
     assert (form, frame["reward"].to_list(), frame["truth"].null_count()) == ("TRL", [1.25, 0.0, None], 3)
+    logged = pl.read_parquet(path).with_columns(answer=pl.lit(42), truncated=pl.lit(value=True))
+    logged.write_parquet(path)  # what a reward function logs is in the same table
+    assert read_rollouts(path)[1]["reward"].to_list() == [1.25, 0.0, None]
     assert read_rollouts(path, reward="match", truth="style")[1]["truth"].to_list() == [0.25, None, None]
 
 
@@ -108,11 +111,19 @@ def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: 
         ([{"prompt": None, "completion": "x"}], "line 1"),
         ([CHAT["OpenAI"], {**CHAT["OpenAI"], "reward": "0.5"}], "line 2.*reward"),
         ([CHAT["OpenAI"], {"messages": [{"role": "user", "content": "\ud800"}]}], "line 2"),
+        ([CHAT["OpenAI"], {**CHAT["OpenAI"], "\ud800": 1}], "line 2.*half a character"),
+        ([{"traces": [{"nodes": [{**NODES[0], "parent": -1}, NODES[1]]}]}], "line 1.*parent"),
+        ([{"traces": [{"nodes": [{**NODES[0], "parent": 0}]}]}], "line 1.*parent"),
+        ([{**CHAT["tau-bench"], "info": {"task": {"instruction": ["a"]}}}], "line 1.*question"),
     ],
 )
 def test_what_is_no_rollout_is_refused_by_line(write: Write, records: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(RC1Error, match=words):
         read_rollouts(write(records))
+
+
+def test_samples_of_a_judge_may_mix_whole_numbers_and_others(write: Write) -> None:
+    assert read_rollouts(write([{**CHAT["OpenAI"], "judge_scores": [4, 4.5]}]))[1]["samples"][0].to_list() == [4.0, 4.5]
 
 
 def test_reward_that_no_float_holds_is_null_and_its_key_stays(write: Write) -> None:

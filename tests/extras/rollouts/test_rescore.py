@@ -71,6 +71,8 @@ def test_rule_pays_right_answers_and_leaves_rollouts_without_gold_unscored() -> 
 def test_formula_leaves_what_lacks_a_number_unscored_and_refuses_other_names() -> None:
     frame = pl.DataFrame({"line": [1, 2, 3], "of.right": [1.0, 0.0, None], "characters": [10, 20, 30]})
     assert by_formula(frame, "right - characters / 100").to_list() == [0.9, -0.2, None]
+    with pytest.raises(RC1Error, match="characters"):
+        by_formula(frame.with_columns(pl.lit(1.0).alias("of.characters")), "characters")
     assert by_formula(frame, "2").to_list() == [2.0, 2.0, 2.0]
     for formula in ("wrong + 1", "right +", "'x'", "", "right / 0", "sqrt(0 - characters)"):
         with pytest.raises(RC1Error, match="--formula"):
