@@ -59,7 +59,7 @@ def train(
         bool,
         typer.Option(
             "--start-over",
-            help="Remove checkpoints and metrics that a run with other settings, files, seed or code left here; without "
+            help="Remove checkpoints and metrics that a run with other settings, files, seed or code left; without "
             "this flag they are an error. This run's own checkpoints stay, and it continues from them.",
         ),
     ] = False,

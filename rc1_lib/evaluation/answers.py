@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import orjson
 
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.evaluation.episodes import MODES, EvaluationError, Mode, Played
 from rc1_lib.records import MeasuredRow, Row
@@ -45,6 +47,17 @@ def check_held_out(prompts: Iterable[Row], trained: Iterable[Row]) -> None:
 def prompts_sha256(prompts: Iterable[Row]) -> str:
     """Return the SHA-256 of the rows ordered by id, so that the order of evaluation does not matter."""
     return sha256_json(sorted((dict(row) for row in prompts), key=lambda row: str(row["id"])))
+
+
+def sampling_of(config: RunConfig) -> dict[str, Any]:
+    """Return the settings by which held-out prompts are sampled, as an evaluation's report names them."""
+    rollout = config.training.rollout
+    return {
+        "temperature": rollout.temperature,
+        "turn_tokens": config.rollout_len,
+        "thought_tokens": rollout.thought_tokens,
+        "sampler": rollout.sampler,
+    }
 
 
 def answers_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.episode_judge import EpisodeJudge
 from rc1_lib.training.ppo_run import Prepared, resumable
+from rc1_lib.training.rows import some_of
 
 Scores = Mapping[str, float | None]
 """Row id -> the judged score of its episode; None if it has no score or was not judged."""
@@ -49,7 +49,8 @@ def audited(prepared: Prepared, policies: Sequence[Sequence[Played]]) -> Audited
     Raises:
         RC1Error: when there are no weights, or the judge cannot be asked often enough.
     """
-    judged_ids = _fixed_sample(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
+    judged = some_of(prepared.selection.held_out, prepared.run.config.training.held_out.judged)
+    judged_ids = {row["id"] for row in judged}
     if not judged_ids or not prepared.run.config.pays_judged_score:
         return Audited([{} for _ in policies], None)
     judge = prepared.judge or EpisodeJudge(prepared.run)
@@ -92,9 +93,7 @@ def played_episodes(run: Run, seeds: int) -> int:
 
 def intermediate_rows(prepared: Prepared) -> list[MeasuredRow]:
     """Return the held-out rows on which intermediate checkpoints are evaluated, in the same order."""
-    rows = prepared.selection.held_out
-    chosen = _fixed_sample(rows, prepared.run.config.training.held_out.between.prompts)
-    return [row for row in rows if str(row["id"]) in chosen]
+    return some_of(prepared.selection.held_out, prepared.run.config.training.held_out.between.prompts)
 
 
 def intermediate_checkpoints(prepared: Prepared, seed: int) -> dict[int, Path]:
@@ -106,9 +105,3 @@ def intermediate_checkpoints(prepared: Prepared, seed: int) -> dict[int, Path]:
         except CheckpointError:
             continue
     return found
-
-
-def _fixed_sample(rows: Sequence[MeasuredRow], count: int) -> set[str]:
-    """Choose the ids of `count` rows, the same ones in whatever order the rows come."""
-    ids = sorted((str(row["id"]) for row in rows), key=lambda name: hashlib.sha256(f"judged/{name}".encode()).digest())
-    return set(ids[:count])

@@ -35,7 +35,7 @@ from rc1_lib.training.models import base_name
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import RolloutError
-from rc1_lib.training.rows import Selection, select_rows
+from rc1_lib.training.rows import Selection, select_rows, some_of
 from rc1_lib.workspace.artifacts import atomic_write, now, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -63,16 +63,17 @@ def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -
     """
     if run.config.training.rollout.sampler != "own":
         raise ConfigError(
-            f"training.rollout.sampler: found '{run.config.training.rollout.sampler}', which plays no baseline; "
-            "give --set training.rollout.sampler=own"
+            f"training.rollout.sampler: found '{run.config.training.rollout.sampler}', expected 'own': a server cannot "
+            "be kept from asking, and baselines are compared with what the same sampler played"
         )
     record = recorded(run)
+    record.check_sampling(run)
     seed = record.seed_of(fingerprint(checkpoint), str(checkpoint))
     start = start_of(run, record.body["base_sha256"], record.path)
     selection = select_rows(run, chat_format(run, start))
     if prompts_sha256(selection.held_out) != record.body["prompts_sha256"]:
         raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
-    rows = selection.held_out[:prompts]
+    rows = some_of(selection.held_out, prompts)
     played, not_played = _played(run, start, selection, rows, seed)
     dialogues = {(name, one.row_id): one.messages for name, found in played.items() for one in found}
     records = [

@@ -17,7 +17,7 @@ import polars as pl
 
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation.answers import played_by, prompts_sha256
+from rc1_lib.evaluation.answers import played_by, prompts_sha256, sampling_of
 from rc1_lib.evaluation.chance import Chance, chance_of
 from rc1_lib.evaluation.derived import EVALUATION
 from rc1_lib.evaluation.episodes import IDENTITY, MODES, EpisodeRecord, episode_frame, read_episodes, records_of
@@ -39,7 +39,7 @@ from rc1_lib.training.export.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rollout.roll_out import Playground, Plays
-from rc1_lib.training.rows import select_rows
+from rc1_lib.training.rows import select_rows, some_of
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -60,6 +60,20 @@ class Record:
     path: str
     body: Mapping[str, Any]
     episodes: pl.DataFrame
+
+    def check_sampling(self, run: Run) -> None:
+        """Reject other settings of sampling than the recorded ones: they would be compared as well.
+
+        Raises:
+            RC1Error: names the first setting that differs.
+        """
+        now, then = sampling_of(run.config), self.body["sampling"]
+        for name, value in now.items():
+            if then.get(name, value) != value:
+                raise RC1Error(
+                    f"{self.path}: sampled with {name} {then.get(name)}, but these settings have {value}; pass the "
+                    "same flags as for its training"
+                )
 
     def seed_of(self, checkpoint: str, file: str) -> int:
         """Return the training seed of the checkpoint with the fingerprint `checkpoint`; errors name `file`.
@@ -173,12 +187,13 @@ def evaluate_offline(run: Run, policy: OfflinePolicy, prompts: int | None = None
         RC1Error: when there is no record, or it belongs to another policy or other prompts; nothing is played then.
     """
     record = recorded(run)
+    record.check_sampling(run)
     seed = record.seed_of(policy.checkpoint, str(policy.file))
     base = start_of(run, record.body["base_sha256"], record.path)
     held_out = select_rows(run, chat_format(run, base)).held_out
     if prompts_sha256(held_out) != record.body["prompts_sha256"]:
         raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
-    rows = held_out[:prompts]
+    rows = some_of(held_out, prompts)
     with policy.opened(base) as player:
         played = _played(run, player, rows, policy.engine, seed)
     before = record.episodes.filter(

@@ -20,6 +20,7 @@ from rc1_lib.evaluation.answers import (
     check_held_out,
     episodes_of,
     prompts_sha256,
+    sampling_of,
 )
 from rc1_lib.evaluation.auditing import Audited, Scores, audited, intermediate_checkpoints, intermediate_rows
 from rc1_lib.evaluation.chance import chance_of
@@ -240,11 +241,7 @@ def _written(
             checkpoints={BASE: prepared.reference.sha256, **{f"{TRAINED} seed {of}": finished[of] for of in seeds}},
             base_sha256=prepared.reference.sha256,
             prompts_sha256=prompts_sha256(prepared.selection.held_out),
-            sampling={
-                "temperature": run.config.training.rollout.temperature,
-                "turn_tokens": run.config.rollout_len,
-                "thought_tokens": run.config.training.rollout.thought_tokens,
-            },
+            sampling=sampling_of(run.config),
             seed=seed,
             judge=scores.judge,
             start_sha256=start_sha256,

@@ -29,6 +29,8 @@ GROUPS = ("all", "need asking", "clear", "hard")
 SHARE = "judged episodes, share"
 HACKED = {group: f"judged score up while success falls: {group}" for group in GROUPS}
 """Group of prompts -> name of the check on it."""
+LEAST_JUDGED = 200
+"""Fewest prompts with a score before and after training, if training pays the score: a few say nothing about a fall."""
 _DIGITS = 12
 
 
@@ -148,6 +150,10 @@ def proxy_checks(found: ProxyTruth | None, *, optimised: bool) -> list[Check]:
         pooled = found.groups[group]
         alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked()]
         where = ["all seeds together"] if pooled.hacked() else []
+        if group == "all" and optimised and pooled.prompts < LEAST_JUDGED:
+            few = f"{pooled.prompts} prompts have a score before and after, {LEAST_JUDGED} are wanted to say so: raise "
+            checks.append(equal(HACKED[group], "unknown", False, f"{few}training.held_out.judged"))
+            continue
         checks.append(
             equal(
                 HACKED[group], bool(where or alone), False,

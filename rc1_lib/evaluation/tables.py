@@ -24,7 +24,7 @@ _WORDS = {
     "malformed": "malformed turns",
 }  # fmt: skip
 _SIDES = ("before", "after")
-_OF_BASELINE = ("ask_recall", "overclar_rate", "success_needed", "success_clear", "right")
+_OF_BASELINE = ("ask_recall", "overclar_rate", "success_needed", "right_needed", "right")
 _OF_GROUP = ("success", "right", "ask_recall", "overclar_rate", "turns")
 
 
@@ -139,12 +139,15 @@ def baseline_rows(report: Report) -> Rows:
         (
             name,
             *(_value(figure, side[figure]["value"]).removesuffix(" %") for figure in _OF_BASELINE),
-            *("" if change is None else _with_interval(change[figure]) for figure in ("success_needed", "right")),
+            *("" if change is None else _with_interval(change[figure]) for figure in ("success_needed", "right_needed")),
         )
         for name, side, change in sides
     ]  # fmt: skip
-    head = ("policy", "asks", "else", "solved", "else", "right", "trained: solved", "trained: right")
-    title = f"{report['prompts']:,} prompts: % asked and solved where needed, and else; the trained policy's gain, pp"
+    head = ("policy", "asks", "else", "solved", "right", "right, all", "trained: solved", "trained: right")
+    title = (
+        f"{report['prompts']:,} prompts, %: asks where needed, and else; solved and right where needed; the trained "
+        "policy's gain there, pp"
+    )
     return Rows(title, head, rows)
 
 

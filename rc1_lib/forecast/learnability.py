@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 from rc1_lib.check_words import check_line
@@ -19,7 +20,7 @@ from rc1_lib.config.run_config import LEAST_TRIED
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
-from rc1_lib.forecast.estimate import Estimate, share_of
+from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.forecast.price import Price, price_checks, price_of_a_question
 from rc1_lib.forecast.takes import Takes, groups_of, learnable, smallest_effect_pp
 from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
@@ -81,6 +82,7 @@ class Trial:
         rows: the prompts that were played.
         played: their episodes, all of the first row, then all of the second, and so on.
         turns: the turns of these episodes.
+        each: the same for each prompt.
         whole: whether all prompts were played; if not, the turns alone decide.
         longer: the turns of a few prompts with more room per turn; None if hardly any turn was cut.
         allowed: most tokens of a turn in training.
@@ -91,6 +93,7 @@ class Trial:
     rows: Sequence[MeasuredRow]
     played: Sequence[Trajectory]
     turns: Turns
+    each: Sequence[Turns]
     whole: bool
     longer: Turns | None
     allowed: int
@@ -218,24 +221,39 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
     rest = [row for row in rows if row not in first]
     with player_of(prepared, config.seeds[0]) as player:
         played = _play(prepared, player, first, times)
-        whole = not _is_hopeless(turns_of(played, prepared.form, thoughts_apart=apart))
+        whole = not _is_hopeless(_by_prompt(prepared, played, times))
         if whole and rest:
             played += _play(prepared, player, rest, times)
         price = price_of_a_question(prepared, player, rows) if whole and own else None
-    turns = turns_of(played, prepared.form, thoughts_apart=apart)
+    turns, each = turns_of(played, prepared.form, thoughts_apart=apart), _by_prompt(prepared, played, times)
     longer = None
     if turns.cut > (1 - LEVEL) * len(turns.was_cut):
         roomy = _with_room(prepared)
         with player_of(roomy, config.seeds[0]) as player:
             longer = turns_of(_play(roomy, player, first, 1), prepared.form, thoughts_apart=apart)
     kept = [*first, *rest] if whole else first
-    return Trial(kept, played, turns, whole, longer, config.rollout_len, thoughts, price)
+    return Trial(kept, played, turns, each, whole, longer, config.rollout_len, thoughts, price)
 
 
-def _is_hopeless(turns: Turns) -> bool:
+def _by_prompt(prepared: Prepared, played: Sequence[Trajectory], times: int) -> list[Turns]:
+    apart = prepared.run.config.training.rollout.thought_tokens is not None
+    return [
+        turns_of(played[at : at + times], prepared.form, thoughts_apart=apart) for at in range(0, len(played), times)
+    ]
+
+
+def _is_hopeless(each: Sequence[Turns]) -> bool:
     """Return whether the low end of an interval exceeds its threshold, so that more prompts would hardly help."""
-    cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
+    cut, malformed = _shares(each)
     return cut.low > MAX_CUT or malformed.low > MAX_MALFORMED
+
+
+def _shares(each: Sequence[Turns]) -> tuple[Estimate, Estimate]:
+    """Return the shares of cut turns and of episodes with a malformed one, over prompts: a fault may be a prompt's."""
+    cut, malformed = [fmean(one.was_cut) for one in each], [fmean(one.malformed) for one in each]
+    if len(each) == 1:
+        return exactly(cut[0]), exactly(malformed[0])
+    return mean_of(cut), mean_of(malformed)
 
 
 def _with_room(prepared: Prepared) -> Prepared:
@@ -384,18 +402,18 @@ def _price_checks(trial: Trial) -> list[Check]:
 
 def _turn_checks(trial: Trial) -> list[Check]:
     turns, longer = trial.turns, trial.longer or trial.turns
-    cut, malformed = share_of(turns.was_cut), share_of(turns.malformed)
+    cut, malformed = _shares(trial.each)
     checks = [
         at_most(
             _CUT, cut.value, MAX_CUT,
             why_cut(turns, longer, trial.allowed, trial.thoughts),
-            _interval(cut, len(turns.was_cut), "turns"),
+            _interval(cut, len(trial.each)),
         ),
         at_most(
             _MALFORMED, malformed.value, MAX_MALFORMED,
             "warm up longer (training.warm_start.steps), describe the tools (training.describe_tools), or use a base "
             "that follows the format",
-            _interval(malformed, len(turns.malformed), "episodes"),
+            _interval(malformed, len(trial.each)),
         ),
     ]  # fmt: skip
     if longer.tokens:  # the length of turns is known only if some end by themselves
@@ -403,5 +421,5 @@ def _turn_checks(trial: Trial) -> list[Check]:
     return checks
 
 
-def _interval(found: Estimate, cases: int, of: str = "prompts") -> CheckInterval:
-    return CheckInterval(found.low, found.high, CONFIDENCE, cases, of)
+def _interval(found: Estimate, prompts: int) -> CheckInterval:
+    return CheckInterval(found.low, found.high, CONFIDENCE, prompts, "prompts")

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
-from rc1_lib.checks import above, info
+from rc1_lib.checks import above, at_least, info
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.forecast.estimate import Estimate, mean_of
 from rc1_lib.numbers.uncertainty import CONFIDENCE, CheckInterval
@@ -28,6 +28,10 @@ TAKES = 4
 STAGE = "price of a question"
 GAIN = "reward that a question gains where something is missing"
 COST = "reward that a question costs elsewhere"
+RIGHT = "right answers that a question gains where something is missing"
+PLAYED = "prompts that find the price of a question"
+_MORE = "too few to find it: raise training.learnability.at_start, or give the pool more rows of this kind"
+_ALWAYS_PAYS = "asking always is paid as well: raise overclar.alpha (with use_overclar_penalty)"
 _NEVER_PAYS = (
     "never asking is paid as well: warm up longer (training.warm_start.steps), so that the policy can use the user's "
     "reply, or lower training.reward.turn"
@@ -63,17 +67,22 @@ class Price:
         gain: reward of asking first minus that of never asking where something is missing; None if fewer than two such
             prompts were played.
         cost: reward of never asking minus that of asking first where nothing is missing; None likewise.
+        right: share of right answers, solved or not, of asking first minus that of never asking where something is
+            missing; None likewise. The reward can rise without it, since a guess counts as solved after a question.
         used: the penalty of a needless question, `overclar.alpha`, or 0 if it is off.
         even: the penalty at which always asking and never asking are paid alike on the prompts of training: a policy
             that cannot tell them apart learns to ask always below it, never above it. None if unknown.
-        prompts: number of prompts of each kind, `needed` and `elsewhere`.
+        missing_share: share of training's prompts in which something is missing.
+        prompts: number of prompts of each kind that were played, `needed` and `elsewhere`.
         baselines: kind -> `asks first`, `never asks` -> what it does.
     """
 
     gain: Estimate | None
     cost: Estimate | None
+    right: Estimate | None
     used: float
     even: float | None
+    missing_share: float
     prompts: dict[str, int]
     baselines: dict[str, dict[str, Baseline]]
 
@@ -109,12 +118,14 @@ def price_of_a_question(prepared: Prepared, player: PolicyEngine, rows: Sequence
         for row, one, other in zip(rows, first, never, strict=True)
     ]
     needed, elsewhere = ([one for one in prompts if one.needs is wanted] for wanted in (True, False))
-    kinds = {name: found for name, found in (("needed", needed), ("elsewhere", elsewhere)) if found}
+    kinds, share = {"needed": needed, "elsewhere": elsewhere}, _missing_share(prepared)
     return Price(
         gain=mean_of([one.gained for one in needed]) if len(needed) > 1 else None,
         cost=mean_of([-one.gained for one in elsewhere]) if len(elsewhere) > 1 else None,
+        right=mean_of([one.first.right - one.never.right for one in needed]) if len(needed) > 1 else None,
         used=config.overclar.alpha if config.use_overclar_penalty else 0.0,
-        even=_even(_missing_share(prepared), needed, elsewhere),
+        even=_even(share, needed, elsewhere),
+        missing_share=share,
         prompts={kind: len(found) for kind, found in kinds.items()},
         baselines={
             kind: {
@@ -122,6 +133,7 @@ def price_of_a_question(prepared: Prepared, player: PolicyEngine, rows: Sequence
                 "never asks": _mean([one.never for one in found]),
             }
             for kind, found in kinds.items()
+            if found
         },
     )
 
@@ -129,23 +141,26 @@ def price_of_a_question(prepared: Prepared, player: PolicyEngine, rows: Sequence
 def price_checks(price: Price) -> list[Check]:
     """Check that neither always asking nor never asking is paid as well as telling the two apart."""
     checks = []
-    for name, kind, found, advice in (
-        (GAIN, "needed", price.gain, _NEVER_PAYS),
-        (
-            COST,
-            "elsewhere",
-            price.cost,
-            "asking always is paid as well: raise overclar.alpha (with use_overclar_penalty)",
-        ),
+    for name, kind, found, share, advice in (
+        (GAIN, "needed", price.gain, price.missing_share, _NEVER_PAYS),
+        (COST, "elsewhere", price.cost, 1 - price.missing_share, _ALWAYS_PAYS),
     ):
         if found is not None:
-            interval = CheckInterval(found.low, found.high, CONFIDENCE, price.prompts[kind], "prompts")
-            checks.append(above(name, found.value, 0.0, advice, interval))
+            checks.append(above(name, found.value, 0.0, advice, _interval(found, price.prompts[kind])))
+        elif share:
+            checks.append(at_least(f"{PLAYED}, {kind}", price.prompts[kind], 2, _MORE))
+    if price.right is not None:
+        found = price.right
+        checks.append(info(RIGHT, f"{found.value:.3f} ({CONFIDENCE:.0%}: {found.low:.3f} to {found.high:.3f})"))
     return [
         *checks,
         info("penalty of a needless question", price.used),
         info("penalty at which always asking and never asking are paid alike", price.even and round(price.even, 4)),
     ]
+
+
+def _interval(found: Estimate, prompts: int) -> CheckInterval:
+    return CheckInterval(found.low, found.high, CONFIDENCE, prompts, "prompts")
 
 
 def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow], asking: Asking) -> list[Baseline]:
@@ -177,9 +192,10 @@ def _mean(found: Sequence[Baseline]) -> Baseline:
 def _missing_share(prepared: Prepared) -> float:
     """Return the share of training's prompts in which something is missing."""
     sampling = prepared.run.config.priority_sampling
-    if sampling.enable and sampling.missing_share is not None:
+    share = fmean(bool(row["needs_clarification"]) for row in prepared.selection.train)
+    if sampling.enable and sampling.missing_share is not None and 0 < share < 1:
         return sampling.missing_share
-    return fmean(bool(row["needs_clarification"]) for row in prepared.selection.train)
+    return share
 
 
 def _even(share: float, needed: Sequence[_Prompt], elsewhere: Sequence[_Prompt]) -> float | None:

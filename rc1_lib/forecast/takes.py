@@ -13,6 +13,8 @@ from rc1_lib.records import Bucket, Task
 
 POWER = 0.8
 """The usual convention (Cohen 1988, section 2.4): one evaluation in five misses an effect that exists."""
+LEAST = 8
+"""Fewest played prompts from which a variance is estimated."""
 _TOLERANCE = 1e-9
 """Rewards that differ by less count as equal, since the difference is rounding."""
 
@@ -123,17 +125,18 @@ def groups_of(takes: Sequence[Takes]) -> dict[str, list[Takes]]:
 def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: float, power: float = POWER) -> float:
     """Return the smallest rise of success, in percentage points, that an evaluation detects with this power, two-sided.
 
-    Both policies answer the same prompts, so differences between prompts cancel. What remains is the random variation
-    on each prompt, estimated from the initial policy's rollouts: (z + z') sqrt(2 v / prompts). Sources: Cohen,
-    "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. Prompts
-    about one source question count as independent, so the result is a little too small.
+    Both policies answer the same prompts, so that differences in difficulty cancel. What remains at least is the random
+    variation on each prompt, estimated from the initial policy's rollouts: (z + z') sqrt(2 v / prompts). Sources:
+    Cohen, "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. The
+    result is a lower bound: an effect that differs between prompts adds to the variation, and so do several prompts
+    about one source question.
 
     Args:
-        takes: rollouts of similar prompts.
+        takes: rollouts of similar prompts; fewer than `LEAST` say nothing, and the result is infinite.
         confidence: confidence level of the evaluation's interval, in (0, 1).
         power: chance that this interval excludes 0.
     """
-    if not prompts or not takes:
+    if not prompts or len(takes) < LEAST:
         return math.inf
     normal = NormalDist()
     reach = normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(power)

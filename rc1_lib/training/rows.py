@@ -128,6 +128,19 @@ def _asked(rows: Sequence[Row]) -> pl.Series:
     return question_texts(pl.DataFrame(asked, schema_overrides={"support": pl.List(pl.String)}))
 
 
+def some_of(rows: Sequence[MeasuredRow], count: int | None) -> list[MeasuredRow]:
+    """Return `count` rows in their order, or all; the same ones in whatever order the rows come.
+
+    They are of all tasks, while the first `count` of rows ordered by id would be of one.
+    """
+
+    def place(row: MeasuredRow) -> bytes:
+        return hashlib.sha256(f"judged/{row['id']}".encode()).digest()
+
+    chosen = {row["id"] for row in sorted(rows, key=place)[:count]}
+    return [row for row in rows if row["id"] in chosen]
+
+
 def is_kept_back(row: Row, config: RunConfig) -> bool:
     """Whether a row's question is held out; nothing is learned from it."""
     return _share_of(row["source_id"]) < config.training.held_out.share

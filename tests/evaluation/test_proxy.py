@@ -84,6 +84,14 @@ def test_missing_scores_fail_their_share_and_do_not_count_as_zero() -> None:
     assert failed(proxy_checks(result, optimised=True)) == [SHARE]
 
 
+def test_score_of_a_few_prompts_says_nothing() -> None:
+    frame = scored(0.1, 0.9, SFT, WORSE)
+    few = frame["row_id"].unique().sort().head(2).implode()
+    result = found(frame.with_columns(judged=pl.when(pl.col("row_id").is_in(few)).then("judged")))
+    assert failed(proxy_checks(result, optimised=True)) == [HACKED["all"]]
+    assert failed(proxy_checks(result, optimised=False)) == []
+
+
 def test_optimised_score_must_be_compared_with_success() -> None:
     assert failed(proxy_checks(None, optimised=True)) == ["training.held_out.judged above 0"]
     (line,) = proxy_checks(None, optimised=False)

@@ -10,6 +10,7 @@ import pytest
 
 from rc1_lib.forecast import learnability
 from rc1_lib.forecast.learnability import REPORT, run_learnability, sample
+from rc1_lib.forecast.price import GAIN
 from rc1_lib.run import Run
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.workspace.artifacts import read_json
@@ -43,7 +44,7 @@ def test_sampled_rollouts_differ_and_those_of_a_near_greedy_policy_do_not(
     base_that_says(run, [SAYS_YES] * 4 + [MALFORMED], pool)
     sampled = run_learnability(prepare(run))
     failed = {check.name for check in sampled.gate.failures}
-    assert {name for name in failed if not name.startswith("smallest effect")} == set(), "those are about held-out rows"
+    assert {name for name in failed if not name.startswith("smallest effect")} <= {GAIN}, "it cannot word a question"
     assert sampled.body["groups"]["all"]["flat"]["value"] < 1
     assert read_json(run.workspace.path(REPORT))["gate"]["status"] == sampled.gate.status
     assert not run.workspace.path("checkpoints/rc1").exists()

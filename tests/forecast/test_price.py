@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
-from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.turn import Limits
-from rc1_lib.environment.world import World
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.forecast.price import COST, GAIN, Price, price_checks, price_of_a_question
-from rc1_lib.records import Message
 from rc1_lib.run import PROJECT_ROOT, Run
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.ppo_run import prepare
-from rc1_lib.training.rollout.asking import Asking, Ban, ask_first
-from rc1_lib.training.rollout.decoder import RolloutError
-from tests.forecast.hopeless import SAYS_YES, SURE, base_that_says
+from rc1_lib.training.rollout.asking import Asking, Ban, opening_of_a_question
+from tests.forecast.hopeless import ASKS, SAYS_YES, SURE, base_that_says
+from tests.training.tiny import write_base
 
 Tiny = Callable[..., Run]
 Rows = list[dict[str, Any]]
-ASKS: Message = {
-    "role": "assistant",
-    "content": "",
-    "tool_calls": [
-        {"type": "function", "function": {"name": "ask_user", "arguments": '{"question":"What do you mean?"}'}}
-    ],
-}
 FREE = ("overclar.alpha=0", "training.reward.turn=0")
 
 
@@ -47,7 +37,7 @@ def failed(price: Price) -> set[str]:
 
 def test_question_is_worth_its_reply_and_costs_its_price(tiny: Tiny, pool: Rows) -> None:
     run = tiny(SURE, "overclar.alpha=0.2", "training.reward.turn=0")
-    base_that_says(run, SAYS_YES, pool)
+    base_that_says(run, SAYS_YES, pool, can_ask=True)
     price = price_of(run)
     needed, elsewhere = price.baselines["needed"], price.baselines["elsewhere"]
     assert needed["asks first"].asked == elsewhere["asks first"].asked == 1
@@ -59,16 +49,16 @@ def test_question_is_worth_its_reply_and_costs_its_price(tiny: Tiny, pool: Rows)
 
 def test_price_at_which_a_baseline_wins_fails(tiny: Tiny, pool: Rows) -> None:
     run = tiny(SURE, *FREE)
-    base_that_says(run, SAYS_YES, pool)
+    base_that_says(run, SAYS_YES, pool, can_ask=True)
     assert failed(price_of(run)) == {COST}
-    base_that_says(run, "Answer: neither", pool)
+    base_that_says(run, "Answer: neither", pool, can_ask=True)
     assert failed(price_of(run)) == {GAIN, COST}, "never right, whatever the user replies"
 
 
 def test_penalty_between_the_baselines_pays_both_alike(tiny: Tiny, pool: Rows) -> None:
     settings = (SURE, "training.reward.turn=0", "priority_sampling.enable=true", "priority_sampling.missing_share=0.5")
     run = tiny(*settings, "overclar.alpha=0.2")
-    base_that_says(run, SAYS_YES, pool)
+    base_that_says(run, SAYS_YES, pool, can_ask=True)
     found = price_of(run)
     assert found.even is not None and found.gain is not None
     assert found.even == pytest.approx(found.gain.value), "asked once, and half of the prompts lack something"
@@ -76,7 +66,7 @@ def test_penalty_between_the_baselines_pays_both_alike(tiny: Tiny, pool: Rows) -
 
 def test_questions_above_the_cap_are_not_counted_as_penalised(tiny: Tiny, pool: Rows) -> None:
     run = tiny(*FREE, "overclar.cap=1", "priority_sampling.enable=true", "priority_sampling.missing_share=0.5")
-    base_that_says(run, [SAYS_YES, turn_text(ASKS)], pool)
+    base_that_says(run, [SAYS_YES, turn_text(ASKS)], pool, can_ask=True)
     found = price_of(run)
     first = found.baselines["elsewhere"]["asks first"]
     assert first.asked > first.penalised == 1 and found.gain is not None and found.cost is not None
@@ -99,19 +89,13 @@ def test_policy_that_wants_to_ask_cannot(tiny: Tiny, pool: Rows) -> None:
         assert all(asked(Asking.FREE)) and not any(asked(Asking.NEVER))
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_general_question_gets_what_is_missing(pool: Rows, lang: str) -> None:
-    row = next(row for row in pool if row["needs_clarification"])
-    episode = Episode(World({**row, "lang": lang}), Limits(turns=4, tokens=400, turn_chars=4000, argument_chars=1000))
-    ask_first(episode)
-    assert episode.world.obtained and episode.outcome().turns == 1
-
-
-@pytest.mark.parametrize("limit", ["turns", "tokens"])
-def test_dialogue_without_room_for_a_reply_names_the_limit(pool: Rows, limit: str) -> None:
-    limits = {"turns": 4, "tokens": 400, "turn_chars": 4000, "argument_chars": 1000, limit: 1}
-    with pytest.raises(RolloutError, match=rf"training\.limits\.{limit}"):
-        ask_first(Episode(World(pool[0]), Limits(**limits)))
+@pytest.mark.parametrize("base", ["embedded", "tiny"])
+def test_opening_leaves_the_words_of_a_question_to_the_policy(base: str, tmp_path: Path) -> None:
+    folder = PROJECT_ROOT / "models" / "embedded" if base == "embedded" else write_base(tmp_path)
+    form = ChatFormat(AutoTokenizer.from_pretrained(folder))
+    opening = opening_of_a_question(form)
+    assert tuple(form.turn_ids(ASKS)[: len(opening)]) == opening
+    assert form.decode(opening).rstrip('" ').endswith('"name": "ask_user", "arguments": {"question":')
 
 
 @pytest.mark.parametrize(

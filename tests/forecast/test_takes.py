@@ -15,7 +15,8 @@ from rc1_lib.forecast.turns import Turns
 from rc1_lib.records import BUCKETS
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
 
-WELL_FORMED = Trial([], [], Turns((20,) * 40, (), (), (False,) * 20), True, None, 128)
+TURNS = Turns((20,) * 40, (), (), (False,) * 20)
+WELL_FORMED = Trial([], [], TURNS, [TURNS], True, None, 128)
 """Turns that end and are well formed."""
 
 

@@ -31,7 +31,7 @@ from rc1_lib.training.export.parity import ParityReport, parity
 from rc1_lib.training.export.trained_policy import engine_of, merged_model, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.rollout.trajectory import Trajectory
-from rc1_lib.training.rows import select_rows
+from rc1_lib.training.rows import select_rows, some_of
 from rc1_lib.training.train_config import ModelSection
 from rc1_lib.workspace.artifacts import checksum_line, read_json, write_json, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -111,7 +111,7 @@ def _played(run: Run, engine: PolicyEngine, state: CheckpointState, checkpoint: 
             f"{checkpoint}: trained on another version of {run.config.seed_pool}, so its held-out prompts are unknown; "
             "give the flags with which it was trained"
         )
-    rows = selection.held_out[:prompts]
+    rows = some_of(selection.held_out, prompts)
     report_progress(STAGE, 0, len(rows), "greedy episodes")
     keys = [str(row["id"]) for row in rows]
     return engine.play(rows, keys, temperature=0.0, seed=HELD_OUT_SEED, iteration=0)

@@ -26,7 +26,7 @@ from rc1_lib.training.export.checkpoint_export import MERGED
 from rc1_lib.training.export.gguf_file import PRE_TOKENIZERS, GGUFType, write_gguf
 from rc1_lib.training.export.llama_cpp import PROBE_TEXTS, LlamaCpp, comparable, composes
 from rc1_lib.training.export.parity import GGUFParityReport, gguf_parity
-from rc1_lib.training.rows import select_rows
+from rc1_lib.training.rows import select_rows, some_of
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -83,7 +83,7 @@ def export_gguf(run: Run, exported: Path, target: Path, kind: GGUFType, prompts:
     model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(merged, dtype=torch.float32)
     model.train(False)
     form = format_of(tokenizer, run.config.training)
-    rows = select_rows(run, form).held_out[:prompts]
+    rows = some_of(select_rows(run, form).held_out, prompts)
     asked, most = [_opening(form, row) for row in rows], run.config.rollout_len
     with absent_folder(target) as folder:
         name = f"{target.name}.gguf"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.markers import CALL
-from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.turn import CheckedCall
-from rc1_lib.records import FunctionCall, Language, Message, Tool
+from rc1_lib.records import FunctionCall, Message
 from rc1_lib.rows.chat import ASK
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rollout.decoder import RolloutError
 
 
 class Asking(StrEnum):
@@ -22,30 +20,20 @@ class Asking(StrEnum):
     FREE = "free"
     """The policy."""
     FIRST = "first"
-    """Its first turn is a question in general words, whatever the policy would do. Then the policy decides."""
+    """Its first turn begins as a question does, whatever the policy would do. The policy words it, and then decides."""
     NEVER = "never"
     """The policy cannot sample the beginning of a question."""
 
 
-_QUESTIONS: dict[Language, str] = {"en": "What exactly do you mean?", "zh": "你具体想问什么?"}
 _NAME = re.compile(r'"name"\s*:\s*"([^"]+)')
 _TAIL = 16
 """Characters before a token in which the place of a tool's name is recognised."""
 
 
-def ask_first(episode: Episode) -> None:
-    """Let an episode that has not begun ask the user what is meant; who lacks something is given it.
-
-    Raises:
-        RolloutError: if the limits end the episode with the reply.
-    """
-    episode.send(_turn("ask_user", _QUESTIONS[episode.world.lang]))
-    if episode.status is not EpisodeStatus.RUNNING:
-        limit = "turns" if episode.status is EpisodeStatus.MAX_TURNS else "tokens"
-        raise RolloutError(
-            f"training.limits.{limit}: found {getattr(episode.limits, limit)}, which ends a dialogue with the reply to "
-            "its first question; raise it, so that an answer can follow"
-        )
+def opening_of_a_question(chat: ChatFormat) -> tuple[int, ...]:
+    """Return the tokens with which every question begins: all before its first word."""
+    which, how = (chat.turn_ids(_question(words)) for words in ("Which one?", "How many?"))
+    return tuple(one for one, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(which, how, strict=False)))
 
 
 class Ban:
@@ -76,9 +64,8 @@ def _begins_question(text: str) -> bool:
     return named is not None and (ASK.startswith(named[1]) or named[1].startswith(ASK))
 
 
-def _turn(tool: Tool, argument: str) -> Message:
-    call = CheckedCall(tool, argument)
-    function: FunctionCall = {"name": tool, "arguments": call.arguments}
+def _question(words: str) -> Message:
+    function: FunctionCall = {"name": ASK, "arguments": CheckedCall(ASK, words).arguments}
     return {
         "role": "assistant",
         "content": "",

@@ -30,7 +30,7 @@ from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.profiler import Section, timed
 from rc1_lib.training.ranks.shards import ONE_SHARD, Shards
-from rc1_lib.training.rollout.asking import Asking, Ban, ask_first
+from rc1_lib.training.rollout.asking import Asking, Ban, opening_of_a_question
 from rc1_lib.training.rollout.decoder import Decoder, context_of, draw
 from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start, Trajectory
@@ -111,14 +111,21 @@ class Playground:
     def _ban(self) -> Ban:
         return Ban(self.form)
 
+    @cached_property
+    def _opening(self) -> tuple[int, ...]:
+        return opening_of_a_question(self.form)
+
     def start(self, row: MeasuredRow, key: str) -> Start:
         """Create a new episode on a row; `key` seeds its random numbers."""
         return Start(str(row["id"]), key, Episode(World(row), self._limits, self.form.count))
 
     def _deciding(self, start: Start, asking: Asking, shown: Sequence[int]) -> Start:
-        if asking == Asking.FIRST:
-            ask_first(start.episode)
-        return replace(start, ban=self._ban if asking == Asking.NEVER else None, shown=tuple(shown))
+        return replace(
+            start,
+            ban=self._ban if asking == Asking.NEVER else None,
+            opening=self._opening if asking == Asking.FIRST else (),
+            shown=tuple(shown),
+        )
 
     def sampling(self, temperature: float, seed: int, iteration: int) -> RolloutSampling:
         """Return how to sample tokens, with the configured limits of a turn."""
@@ -273,10 +280,14 @@ class _RolloutState:
     def _take(self, episodes: Sequence[RunningEpisode], logits_BV: Tensor) -> None:
         uniforms_B = np.array([episode.uniform for episode in episodes])
         banned = {row: tokens for row, episode in enumerate(episodes) if (tokens := episode.banned)}
-        if banned:
+        forced = {row: token for row, episode in enumerate(episodes) if (token := episode.forced) is not None}
+        if banned or forced:
             logits_BV = logits_BV.clone()
             for row, tokens in banned.items():
                 logits_BV[row, tokens] = -math.inf
+            for row, token in forced.items():
+                logits_BV[row] = -math.inf
+                logits_BV[row, token] = 0.0
         states: Sequence[Tensor | None] = [None] * len(episodes)
         if self._keep_states:
             states = self._decoder.states().unbind()

@@ -27,9 +27,9 @@ class Start:
     Attributes:
         row_id: id of its row.
         key: seeds its random numbers; two episodes of one row have different keys.
-        episode: not begun yet, or begun with turns that are not the policy's; its `count` should use the model's
-            tokenizer.
+        episode: not begun yet; its `count` should use the model's tokenizer.
         ban: what its policy may not write, if anything.
+        opening: tokens with which its first turn begins, whatever the policy would write.
         shown: tokens before the prompt, of dialogues that are shown as examples.
     """
 
@@ -37,6 +37,7 @@ class Start:
     key: str
     episode: Episode
     ban: Ban | None = None
+    opening: tuple[int, ...] = ()
     shown: tuple[int, ...] = ()
 
 
@@ -148,10 +149,7 @@ class RunningEpisode:
         Raises:
             RolloutError: if the prompt leaves no room for a single token.
         """
-        opening = start.episode.messages
-        begun = any(message["role"] == "assistant" for message in opening)
-        own = chat.dialogue_ids(opening)[0] if begun else chat.prompt_ids(opening)
-        self.prompt = (*start.shown, *own)
+        self.prompt = (*start.shown, *chat.prompt_ids(start.episode.messages))
         if not 0 < len(self.prompt) < context:
             raise RolloutError(
                 f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "
@@ -187,6 +185,12 @@ class RunningEpisode:
         """Tokens that may not be sampled next."""
         ban = self._start.ban
         return [] if ban is None else ban.tokens(self._ids[self._turn_start :])
+
+    @property
+    def forced(self) -> int | None:
+        """The only token that may be sampled next, or None."""
+        written = len(self._ids) - len(self.prompt)
+        return self._start.opening[written] if written < len(self._start.opening) else None
 
     @property
     def room(self) -> int:
