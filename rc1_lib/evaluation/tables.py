@@ -25,6 +25,7 @@ _WORDS = {
 }  # fmt: skip
 _SIDES = ("before", "after")
 _OF_BASELINE = ("ask_recall", "overclar_rate", "success_needed", "right_needed", "right")
+_GAINS = ("success_needed", "right_needed")
 _OF_GROUP = ("success", "right", "ask_recall", "overclar_rate", "turns")
 
 
@@ -139,7 +140,7 @@ def baseline_rows(report: Report) -> Rows:
         (
             name,
             *(_value(figure, side[figure]["value"]).removesuffix(" %") for figure in _OF_BASELINE),
-            *("" if change is None else _with_interval(change[figure]) for figure in ("success_needed", "right_needed")),
+            *("" if change is None else _with_interval(change[figure]) for figure in _GAINS),
         )
         for name, side, change in sides
     ]  # fmt: skip
