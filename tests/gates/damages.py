@@ -1,7 +1,7 @@
 """Damage for a pool: each kind changes rows of a file, and names the gates that have to fail because of it.
 
 This module has the rows with false contents, `damages_by_gate.py` the rest. The tests apply a share of the kinds
-against all gates; `make test-long` and `benchmarks/bench_damage.py` apply all of them.
+against all gates; `make test-long` applies all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Leaks to plant: a shadow question, edited or hidden in one of many ways, inside a row of another question.
-
-The tests plant a share of them, `benchmarks/bench_leaks.py` plants all.
-"""
+"""Leaks to plant: a shadow question, edited or hidden in one of many ways, inside a row of another question."""
 
 from __future__ import annotations
 
