@@ -252,13 +252,15 @@ def evaluate(
         Literal["torch", "gguf"],
         typer.Option(help="What runs it: torch, the run's own engine, or gguf, llama.cpp (extra `gguf`)."),
     ] = "torch",
-    prompts: Annotated[int | None, typer.Option(min=1, help="Play the first N held-out prompts. Default: all.")] = None,
+    prompts: Annotated[
+        int | None, typer.Option(min=1, help="Play N held-out prompts, of all tasks. Default: all.")
+    ] = None,
     baselines: Annotated[
         bool,
         typer.Option(
             "--baselines",
-            help="Play baselines instead, which need no RL (never asking, always, on cue words, a base that is shown "
-            "two dialogues), and compare the trained policy with each.",
+            help="Play baselines instead, which need no RL (never asking, always, by a rule on words, a base that is "
+            "shown two dialogues), and compare the trained policy with each.",
         ),
     ] = False,
 ) -> int:

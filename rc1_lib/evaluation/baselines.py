@@ -1,7 +1,7 @@
 """Play the held-out prompts with policies that need no RL, and compare the trained policy with each of them.
 
-A gain over the initial policy alone could be had more cheaply: by asking always, or never, or whenever a prompt sounds
-vague, or by showing the base two dialogues.
+A gain over the initial policy alone could be had more cheaply: by asking always, or never, or by a rule on the words
+with which prompts withhold something, or by showing the base two dialogues.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from rc1_lib.evaluation.paired import contrast
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
+from rc1_lib.rows.closure import prompt_of
+from rc1_lib.rows.withheld_words import pattern_of
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
@@ -40,15 +42,16 @@ from rc1_lib.workspace.artifacts import atomic_write, now, sha256_json, write_js
 from rc1_lib.workspace.file_hashes import sha256_file
 
 STAGE = "baselines"
-NEVER, ALWAYS, ON_CUE, FEW_SHOT = "never asks", "asks first", "asks if vague", "two examples"
+NEVER, ALWAYS, AT_WORDS, FEW_SHOT = "never asks", "asks first", "asks at words", "two examples"
 
 
 def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
     """Let each baseline answer the held-out prompts once, and compare with the recorded evaluation of a checkpoint.
 
-    The initial policy plays three baselines: it never asks, it asks first, or it asks first where the prompt sounds
-    vague. If there was a warm start, the base without it is shown two demonstrations of the training rows, one that
-    asks and one that need not. All use the random numbers of the evaluation.
+    The initial policy plays three baselines: it never asks, it asks first, or it asks first where the prompt holds
+    words by which a training row withholds something, such as "a certain one". If there was a warm start, the base
+    without it is shown two demonstrations of the training rows, one that asks and one that need not. All use the random
+    numbers of the evaluation.
 
     Args:
         run: the training's run.
@@ -88,10 +91,11 @@ def _played(
     run: Run, start: str, selection: Selection, rows: Sequence[MeasuredRow], seed: int
 ) -> tuple[dict[str, list[Played]], dict[str, str]]:
     """Return each baseline's episodes, and why a baseline could not be played."""
+    worded = _worded(selection.train, rows)
     decided: dict[str, Callable[[MeasuredRow], Asking]] = {
         NEVER: lambda row: Asking.NEVER,
         ALWAYS: lambda row: Asking.FIRST,
-        ON_CUE: lambda row: Asking.FIRST if row["cue"] else Asking.NEVER,
+        AT_WORDS: lambda row: Asking.FIRST if row["id"] in worded else Asking.NEVER,
     }
     played, not_played = dict[str, list[Played]](), dict[str, str]()
     warm = bool(run.config.training.warm_start.steps)
@@ -109,6 +113,13 @@ def _played(
                 not_played[FEW_SHOT] = str(error)
     report_progress(STAGE, total, total)
     return played, not_played
+
+
+def _worded(train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow]) -> set[str]:
+    """Return the ids of the rows whose prompt holds words by which a training row withholds something."""
+    words = pattern_of(slot["vague"] for row in train if row["needs_clarification"] and (slot := row.get("slot")))
+    prompts = pl.DataFrame({"id": [row["id"] for row in rows], "prompt": [prompt_of(row) for row in rows]})
+    return set(prompts.filter(pl.col("prompt").str.contains(words))["id"]) if words else set()
 
 
 def _shown_examples(run: Run, train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow], seed: int) -> list[Played]:

@@ -24,6 +24,7 @@ from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.closure import Closure, closure
 from rc1_lib.rows.playable import is_playable
+from rc1_lib.rows.withheld_words import pattern_of
 from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.sources.solvers import solver_of
 from rc1_lib.task_specs import is_right
@@ -34,6 +35,7 @@ from rc1_lib.task_specs.withheld_name import bare_name, names_it
 
 SolverOf = Callable[[Row], Solver | None]
 """Row -> the exact solver of its questions; None if there is none."""
+BY_WORDS = "needing rows told from complete ones by words alone"
 _READ = 500
 """Most prompts of a task that the reader answers: enough for an interval of a few percentage points."""
 _SHOWN = 200
@@ -60,6 +62,13 @@ _ADVICE = {
 }
 _MAX_ROWS = 0.005
 """Largest share of a task's rows, in the worst file, with one kind of fault: names and figures may meet by accident."""
+_MAX_BY_WORDS = 0.85
+"""How much more often the words by which rows withhold something may stand in needing rows than in complete ones. At 1
+a rule on these words asks where it should and nowhere else, so that nothing else would be learned."""
+_WORDS_ADVICE = (
+    "a rule on these words tells needing rows from complete ones: pose complete rows with the same words, in which "
+    "another sentence tells the piece"
+)
 _READER_ADVICE = (
     "a policy that never asks is right more often than by chance: read the offenders, and find out what gives their "
     "answers away"
@@ -92,6 +101,8 @@ class _Tally:
         rows: what else is counted, by name.
         played: prompt -> its first row, of those that need a clarification.
         guessed: the same, of dialogues that answer without having asked.
+        withheld: the words in place of what rows withhold.
+        prompts: whether a row needs a clarification -> the prompts.
     """
 
     looked: Counter[tuple[Fault, str]] = field(default_factory=Counter)
@@ -99,6 +110,8 @@ class _Tally:
     rows: Counter[str] = field(default_factory=Counter)
     played: dict[str, _Played] = field(default_factory=dict)
     guessed: dict[str, _Played] = field(default_factory=dict)
+    withheld: set[str] = field(default_factory=set)
+    prompts: dict[bool, list[str]] = field(default_factory=lambda: {True: [], False: []})
 
 
 def missing_piece_gate(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResult:
@@ -133,6 +146,8 @@ def _judged(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResul
         if not check.passed:
             listed += [_offender(one.row, one.file, name, one.row["answer"], "a wrong answer") for one in right]
     for task, tally in of_task.items():
+        checks += _by_words(task, tally)
+    for task, tally in of_task.items():
         checks += [info(f"{name}[{task}]", count) for name, count in sorted(tally.rows.items())]
     return GateResult("missing_piece", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
 
@@ -148,6 +163,7 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
     """Yield each fault of a row with what was found and what was expected, and count everything in `tally`."""
     reach = closure(row)
     tally.rows["rows with a solver" if solver else "rows without a solver"] += 1
+    tally.prompts[row["needs_clarification"]].append(reach.prompt)
     seen = as_seen(row, reach)
     possible = solver(seen, reach) if solver else None
     if not row["needs_clarification"]:
@@ -160,6 +176,7 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
         tally.rows["needing rows not looked at, without slot or user replies"] += 1
         return
     tally.rows[f"needing rows, the piece {slot.get('way') or 'gone'}"] += 1
+    tally.withheld.add(slot["vague"])
     if solver:
         found = _in_words(possible)
         yield from _counted(tally, Fault.DETERMINED, file, possible is not None and len(possible) < 2, found, "several")
@@ -270,6 +287,26 @@ def _against_chance(name: str, right: int, played: Sequence[_Played], confidence
     constant = max(Counter(one.row["answer"] for one in played).values()) / n
     chance = max(constant, sum(1 / one.possible for one in played if one.possible) / n)
     return at_most(name, low, chance, _READER_ADVICE)
+
+
+def _by_words(task: str, tally: _Tally) -> Iterator[Check]:
+    """Yield the check that words alone do not tell which rows need a clarification, if the task has rows of both kinds.
+
+    The low end of the words' share in needing rows minus the high end of that in complete ones decides, so that a
+    few rows fail nothing.
+    """
+    words, sides = (
+        pattern_of(tally.withheld),
+        [pl.Series(tally.prompts[needs], dtype=pl.String) for needs in (True, False)],
+    )
+    if words is None or not all(map(len, sides)):
+        return
+    (needing, n), (complete, m) = ((int(side.str.contains(words).sum()), len(side)) for side in sides)
+    tail = (1 - CONFIDENCE) / 2
+    low = float(betaincinv(needing, n - needing + 1, tail)) if needing else 0.0
+    high = float(betaincinv(complete + 1, m - complete, 1 - tail)) if complete < m else 1.0
+    yield at_most(f"{BY_WORDS}, low end[{task}]", low - high, _MAX_BY_WORDS, _WORDS_ADVICE)
+    yield info(f"the words in needing rows, in complete ones, shares[{task}]", f"{needing / n:.3f}, {complete / m:.3f}")
 
 
 def _offender(row: Row, file: str, reason: str, found: str, expected: str) -> Mapping[str, Any]:

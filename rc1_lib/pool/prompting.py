@@ -19,9 +19,10 @@ DISTRACTORS: dict[Bucket, tuple[int, int]] = {"easy": (0, 0), "medium": (0, 2), 
 """Bucket -> fewest and most distractor pages that a prompt lists."""
 
 
-How = Literal["complete", "decoy", "unique", "gone", "ambiguous"]
-"""What is done to a question. `decoy` and `unique` only sound incomplete: a gap that does not matter, or a name that is
-withheld although its description fits one thing only. The last two are the ways in which a piece is missing."""
+How = Literal["complete", "decoy", "unique", "told", "gone", "ambiguous"]
+"""What is done to a question. `decoy`, `unique` and `told` only sound incomplete: a gap that does not matter, a name
+that is withheld although its description fits one thing only, or a piece that one sentence withholds and another tells.
+The last two are the ways in which a piece is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,10 @@ def pose(
     reduced = posed_as(question, how)
     complete = bucket == QUOTED_WHOLE
     listed = () if complete else _pages_to_list(reduced, how, bucket, rng)
-    quoted = quote(_quotable(reduced, slot), template, listed, overlap, rng, whole=complete)
+    quotable = replace(reduced, support=reduced.support[:-1]) if how == "told" else _quotable(reduced, slot)
+    quoted = quote(quotable, template, listed, overlap, rng, whole=complete)
+    if how == "told":
+        quoted.insert(rng.randint(0, len(quoted)), reduced.support[-1])
     if slot and slot.where == "ask" and how == "gone":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
     if complete and how == "decoy" and question.decoy:
@@ -87,6 +91,18 @@ def missing_slot(question: Question, how: How) -> Slot | None:
     if how == "ambiguous" and question.twin:
         return question.twin.slot
     return question.slot if how == "gone" else None
+
+
+def may_be_told(question: Question) -> bool:
+    """Whether a question can be posed as `told`: only where its source has no way of its own to sound incomplete."""
+    return question.slot is not None and not question.twin and not question.decoy and question.lang == "en"
+
+
+def telling(slot: Slot, question_id: str) -> str:
+    """Return the sentence by which a user tells a piece that an English question leaves out."""
+    if zlib.crc32(question_id.encode()) % 2:
+        return f"As for {slot.wanted}, it is {slot.value}."
+    return f"{slot.wanted[:1].upper()}{slot.wanted[1:]}: {slot.value}."
 
 
 def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str], ask: str, lang: str) -> str:
@@ -117,6 +133,9 @@ def posed_as(question: Question, how: How) -> Question:
     slot, twin, decoy = question.slot, question.twin, question.decoy
     if how == "gone" and slot:
         return take_out(question, slot)
+    if how == "told" and slot:
+        reduced = take_out(question, replace(slot, hides=()))
+        return replace(reduced, support=(*reduced.support, telling(slot, question.id)))
     if how == "decoy" and decoy:
         gap = "" if question.lang == "zh" else " "
         pages = [

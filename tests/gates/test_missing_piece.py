@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rc1_lib import records
-from rc1_lib.gates.missing_piece import Fault, SolverOf, as_seen, missing_piece_gate
+from rc1_lib.gates.missing_piece import BY_WORDS, Fault, SolverOf, as_seen, missing_piece_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.closure import closure
 from tests.gates import toy_pieces
@@ -60,6 +60,23 @@ def test_rows_whose_piece_is_missing_pass(solver_of: SolverOf) -> None:
     result = judged(rows, solver_of)
     assert (result.status, result.offenders) == (Status.PASSED, ())
     assert values(result)["needing rows, the piece gone[hotpotqa]"] == 20
+
+
+def test_words_that_stand_in_needing_rows_alone_fail() -> None:
+    """Otherwise a rule on them asks where it should and nowhere else."""
+    rows = [
+        *(toy_pieces.row(number, "gone") for number in range(60)),
+        *(toy_pieces.row(60 + n, "complete") for n in range(60)),
+    ]
+    for row in rows[:60]:
+        row["slot"]["vague"] = "a certain one"
+        row["messages"][1]["content"] = f"{row['messages'][1]['content']} Is it a certain one?"
+    check = f"{BY_WORDS}, low end[hotpotqa]"
+    assert failing(judged(rows, none)) == {check}
+    for row in rows[60:90]:
+        row["messages"][1]["content"] = f"{row['messages'][1]['content']} Is it A certain one?"
+    assert failing(judged(rows, none)) == set() and values(judged(rows, none))[check] == pytest.approx(0.306, abs=0.01)
+    assert failing(judged(rows[:5] + rows[-5:], none)) == set(), "few rows say nothing"
 
 
 def silent(row: Row) -> None:

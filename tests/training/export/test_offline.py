@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.evaluation.baselines import ALWAYS, NEVER, ON_CUE, evaluate_baselines
+from rc1_lib.evaluation.baselines import ALWAYS, AT_WORDS, NEVER, evaluate_baselines
 from rc1_lib.evaluation.episodes import read_episodes
 from rc1_lib.evaluation.evaluate import BASE
 from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
@@ -78,15 +78,13 @@ def test_baselines_answer_the_recorded_prompts(copied: Copy) -> None:
     before = gate_files(run)
     path, body = evaluate_baselines(run, run.workspace.path(CHECKPOINT))
     assert gate_files(run) == before and read_json(run.workspace.path(path))["prompts"] == 12
-    assert list(body["baselines"]) == [NEVER, ALWAYS, ON_CUE, BASE]
+    assert list(body["baselines"]) == [NEVER, ALWAYS, AT_WORDS, BASE]
     episodes = read_episodes(run.workspace.path(body["episodes"]["path"]))
     assert episodes.filter(pl.col("policy") == NEVER)["asked"].sum() == 0
-    on_cue = episodes.filter(pl.col("policy") == ON_CUE)
-    assert on_cue.filter(~pl.col("cue"))["asked"].sum() == 0 and on_cue["cue"].n_unique() == 2
     form, spoken = read_rollouts(run.workspace.path(body["dialogues"]), reward="solved")
     assert form == "OpenAI" and spoken.height == 36
     begun = spoken["written"].str.contains("ask_user", literal=True)
-    assert begun.sum() == 12 + on_cue["cue"].sum(), "a question is begun where it was decided, whatever becomes of it"
+    assert 12 <= begun.sum() < 24, "a question is begun where it was decided, whatever becomes of it"
     table = baseline_rows(body).markdown()
     assert all(name in table for name in (*body["baselines"], "trained"))
 
