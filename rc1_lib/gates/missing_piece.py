@@ -35,7 +35,7 @@ from rc1_lib.task_specs.withheld_name import bare_name, names_it
 
 SolverOf = Callable[[Row], Solver | None]
 """Row -> the exact solver of its questions; None if there is none."""
-BY_WORDS = "needing rows told from complete ones by words alone"
+BY_WORDS = "needing rows recognised by words alone"
 _READ = 500
 """Most prompts of a task that the reader answers: enough for an interval of a few percentage points."""
 _SHOWN = 200
@@ -67,7 +67,7 @@ _MAX_BY_WORDS = 0.85
 a rule on these words asks where it should and nowhere else, so that nothing else would be learned."""
 _WORDS_ADVICE = (
     "a rule on these words tells needing rows from complete ones: pose complete rows with the same words, in which "
-    "another sentence tells the piece"
+    "another sentence states the piece"
 )
 _READER_ADVICE = (
     "a policy that never asks is right more often than by chance: read the offenders, and find out what gives their "

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.pool.dialogue import closing_reason, row_slot
-from rc1_lib.pool.prompting import How, may_be_told, missing_slot, posed_as, replace_word, telling
+from rc1_lib.pool.prompting import How, may_be_stated, missing_slot, posed_as, replace_word, statement
 from rc1_lib.records import Question, Row, RowPassage, RowSlot, Slot
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 from rc1_lib.runtime.batches import gc_paused
@@ -55,7 +55,7 @@ def as_asked(row: Row, question: Question, lent: Mapping[str, set[str]]) -> Iter
     if question.dialogue is None:
         how = _how(row, question)
         own = len(posed_as(question, how).passages)
-        slot = question.slot if how == "told" else slot_of(row["slot"]) if row["slot"] else None
+        slot = question.slot if how == "stated" else slot_of(row["slot"]) if row["slot"] else None
         for page in (row["passages"] or [])[own:]:
             if not _borrowed(page, slot, row["lang"], lent.get(page["title"], set())):
                 yield Inconsistency(Kind.SOURCE, "passages", page["text"], f"the source's page '{page['title']}'")
@@ -88,7 +88,7 @@ def _compared(row: Row, question: Question) -> Iterator[tuple[str, object, objec
             yield "posed.reason", row["posed"]["reason"], expected
         yield "slot", row["slot"], row_slot(missing) if missing else None
         yield "support", row["support"], list(posed.support)
-        if how == "told":
+        if how == "stated":
             yield "posed.quoted", posed.support[-1] in row["posed"]["quoted"], True
         yield "passages", (row["passages"] or [])[: len(pages)], pages
 
@@ -98,8 +98,8 @@ def _how(row: Row, question: Question) -> How:
     slot = row["slot"]
     if row["needs_clarification"]:
         return "ambiguous" if slot and slot.get("way") == "ambiguous" else "gone"
-    if question.slot and may_be_told(question) and telling(question.slot, question.id) in row["support"]:
-        return "told"
+    if question.slot and may_be_stated(question) and statement(question.slot, question.id) in row["support"]:
+        return "stated"
     if row["posed"]["ask"] != question.ask:
         return "unique"
     vague = question.decoy.vague if question.decoy else ""

@@ -10,7 +10,7 @@ import orjson
 
 from rc1_lib.config.data import Pool, Recipe
 from rc1_lib.pool.plan import PlannedRow
-from rc1_lib.pool.prompting import How, Posed, may_be_told, pose
+from rc1_lib.pool.prompting import How, Posed, may_be_stated, pose
 from rc1_lib.pool.teacher import CUE_RATE, Call, Performance, ask_chance, perform
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Bucket, Language, Message, Question, Row, RowSlot, Slot, Step, ToolCall, UserReplies
@@ -120,8 +120,8 @@ def _how(question: Question, recipe: Recipe, habits: random.Random) -> How:
             return "ambiguous"
         if question.slot:
             return "gone"
-    elif may_be_told(question):
-        return "told"
+    elif may_be_stated(question):
+        return "stated"
     elif vague < VAGUE:
         if question.twin and (unique < 0.5 or not question.decoy):
             return "unique"

@@ -19,9 +19,9 @@ DISTRACTORS: dict[Bucket, tuple[int, int]] = {"easy": (0, 0), "medium": (0, 2), 
 """Bucket -> fewest and most distractor pages that a prompt lists."""
 
 
-How = Literal["complete", "decoy", "unique", "told", "gone", "ambiguous"]
-"""What is done to a question. `decoy`, `unique` and `told` only sound incomplete: a gap that does not matter, a name
-that is withheld although its description fits one thing only, or a piece that one sentence withholds and another tells.
+How = Literal["complete", "decoy", "unique", "stated", "gone", "ambiguous"]
+"""What is done to a question. `decoy`, `unique` and `stated` only sound incomplete: a gap that does not matter, a name
+that is withheld although its description fits one thing only, or a piece that one sentence withholds and another states.
 The last two are the ways in which a piece is missing."""
 
 
@@ -64,9 +64,9 @@ def pose(
     reduced = posed_as(question, how)
     complete = bucket == QUOTED_WHOLE
     listed = () if complete else _pages_to_list(reduced, how, bucket, rng)
-    quotable = replace(reduced, support=reduced.support[:-1]) if how == "told" else _quotable(reduced, slot)
+    quotable = replace(reduced, support=reduced.support[:-1]) if how == "stated" else _quotable(reduced, slot)
     quoted = quote(quotable, template, listed, overlap, rng, whole=complete)
-    if how == "told":
+    if how == "stated":
         quoted.insert(rng.randint(0, len(quoted)), reduced.support[-1])
     if slot and slot.where == "ask" and how == "gone":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
@@ -93,13 +93,13 @@ def missing_slot(question: Question, how: How) -> Slot | None:
     return question.slot if how == "gone" else None
 
 
-def may_be_told(question: Question) -> bool:
-    """Whether a question can be posed as `told`: only where its source has no way of its own to sound incomplete."""
+def may_be_stated(question: Question) -> bool:
+    """Whether a question can be posed as `stated`: only where its source has no way of its own to sound incomplete."""
     return question.slot is not None and not question.twin and not question.decoy and question.lang == "en"
 
 
-def telling(slot: Slot, question_id: str) -> str:
-    """Return the sentence by which a user tells a piece that an English question leaves out."""
+def statement(slot: Slot, question_id: str) -> str:
+    """Return the sentence by which a user states a piece that an English question leaves out."""
     if zlib.crc32(question_id.encode()) % 2:
         return f"As for {slot.wanted}, it is {slot.value}."
     return f"{slot.wanted[:1].upper()}{slot.wanted[1:]}: {slot.value}."
@@ -133,9 +133,9 @@ def posed_as(question: Question, how: How) -> Question:
     slot, twin, decoy = question.slot, question.twin, question.decoy
     if how == "gone" and slot:
         return take_out(question, slot)
-    if how == "told" and slot:
+    if how == "stated" and slot:
         reduced = take_out(question, replace(slot, hides=()))
-        return replace(reduced, support=(*reduced.support, telling(slot, question.id)))
+        return replace(reduced, support=(*reduced.support, statement(slot, question.id)))
     if how == "decoy" and decoy:
         gap = "" if question.lang == "zh" else " "
         pages = [

@@ -1,4 +1,4 @@
-"""A question that leaves a piece out which another sentence tells: it only sounds incomplete."""
+"""A question that leaves a piece out which another sentence states: it only sounds incomplete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rc1_lib.pool.as_asked import as_asked, pages_of
 from rc1_lib.pool.as_worded import as_worded
 from rc1_lib.pool.dialogue import write_row
 from rc1_lib.pool.plan import PlannedRow
-from rc1_lib.pool.prompting import telling
+from rc1_lib.pool.prompting import statement
 from rc1_lib.pool.templates import Pack, load_pack
 from rc1_lib.records import BUCKETS, Passage, Question, Row, Slot, Step
 from rc1_lib.run import Run
@@ -62,24 +62,24 @@ def faults(row: Row, question: Question, pack: Pack) -> list[str]:
 
 
 @pytest.mark.parametrize("question", [NAME, NUMBER], ids=["name", "number"])
-def test_what_one_sentence_leaves_out_another_tells(question: Question, written: Written, pack: Pack) -> None:
+def test_what_one_sentence_leaves_out_another_states(question: Question, written: Written, pack: Pack) -> None:
     assert question.slot is not None
-    told, gone = written(question, 0.0), written(question, 1.0)
-    assert len(told) == len(gone) == 12
-    sentence = telling(question.slot, question.id)
-    for row in (*told, *gone):
+    stated, gone = written(question, 0.0), written(question, 1.0)
+    assert len(stated) == len(gone) == 12
+    sentence = statement(question.slot, question.id)
+    for row in (*stated, *gone):
         prompt = str(row["messages"][1]["content"])
         assert faults(row, question, pack) == []
         assert (sentence in prompt) is not row["needs_clarification"]
         assert question.slot.vague in (prompt if question is NAME else " ".join(row["support"]))
-    assert not any(row["needs_clarification"] or row["slot"] for row in told)
-    assert any(row["solved"] and not row["asked"] for row in told), "nothing is missing"
+    assert not any(row["needs_clarification"] or row["slot"] for row in stated)
+    assert any(row["solved"] and not row["asked"] for row in stated), "nothing is missing"
 
 
-def test_row_whose_message_does_not_tell_the_piece_is_inconsistent(written: Written, pack: Pack) -> None:
+def test_row_whose_message_does_not_state_the_piece_is_inconsistent(written: Written, pack: Pack) -> None:
     row = copy.deepcopy(written(NAME, 0.0)[0])
     assert NAME.slot is not None
-    sentence = telling(NAME.slot, NAME.id)
+    sentence = statement(NAME.slot, NAME.id)
     row["posed"]["quoted"].remove(sentence)
     row["messages"][1]["content"] = (
         str(row["messages"][1]["content"]).replace(f"{sentence} ", "").replace(f" {sentence}", "")
