@@ -22,8 +22,7 @@ DISTRACTORS: dict[Bucket, tuple[int, int]] = {"easy": (0, 0), "medium": (0, 2), 
 How = Literal["complete", "decoy", "unique", "stated", "gone", "ambiguous"]
 """What is done to a question. `decoy`, `unique` and `stated` only sound incomplete: a gap that does not matter, a name
 that is withheld although its description fits one thing only, or a piece that one sentence withholds and another
-states.
-The last two are the ways in which a piece is missing."""
+states. The last two are the ways in which a piece is missing."""
 
 
 @dataclass(frozen=True, slots=True)
