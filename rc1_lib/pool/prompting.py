@@ -64,10 +64,11 @@ def pose(
     reduced = posed_as(question, how)
     complete = bucket == QUOTED_WHOLE
     listed = () if complete else _pages_to_list(reduced, how, bucket, rng)
-    quotable = replace(reduced, support=reduced.support[:-1]) if how == "stated" else _quotable(reduced, slot)
-    quoted = quote(quotable, template, listed, overlap, rng, whole=complete)
-    if how == "stated":
-        quoted.insert(rng.randint(0, len(quoted)), reduced.support[-1])
+    stated = reduced.support[-1] if how == "stated" else ""
+    quotable = replace(reduced, support=reduced.support[:-1]) if stated else _quotable(reduced, slot)
+    quoted = quote(quotable, template, listed, overlap, rng, whole=complete, stated=stated)
+    if stated:
+        quoted.insert(rng.randint(0, len(quoted)), stated)
     if slot and slot.where == "ask" and how == "gone":
         quoted = [replace_word(text, slot, question.lang) for text in quoted]
     if complete and how == "decoy" and question.decoy:

@@ -28,6 +28,7 @@ def quote(
     rng: random.Random,
     *,
     whole: bool,
+    stated: str = "",
 ) -> list[str]:
     """Return the sentences that the prompt quotes, whole or cut, in order.
 
@@ -37,18 +38,20 @@ def quote(
         overlap: the target clue overlap.
         rng: this row's own generator.
         whole: whether to quote all supporting sentences, or only their beginnings.
+        stated: a further supporting sentence, which the prompt quotes in any case.
     """
     around = (template.quote, template.lookup if listed else "", template.user, question.ask, *listed)
     others = sum(map(_words_in, around))
     support = [(sentence, _words_in(sentence)) for sentence in question.support]
     size = sum(max(0, length - 2) for _, length in support)
+    shared = max(0, _words_in(stated) - 2) if stated else 0
     if whole:
-        return _diluted(question, others, size, overlap, rng)
+        return _diluted(question, others, size + shared, overlap, rng)
     if not size:
         return []
     # Each cut quote loses the two 3-grams that span its end.
-    wanted = overlap * (size + others) + 2 * len(support)
-    share = min(0.9, wanted / (size + 2 * len(support)))
+    wanted = overlap * (size + shared + others) - shared + 2 * len(support)
+    share = min(0.9, max(0.0, wanted) / (size + 2 * len(support)))
     return [part for sentence, _ in support if (part := leading(sentence, share, question.lang))]
 
 
