@@ -57,6 +57,9 @@ def sampling_of(config: RunConfig) -> dict[str, Any]:
         "turn_tokens": config.rollout_len,
         "thought_tokens": rollout.thought_tokens,
         "sampler": rollout.sampler,
+        "limits": config.training.limits.model_dump(),
+        "describe_tools": config.training.describe_tools,
+        "enable_thinking": config.training.enable_thinking,
     }
 
 

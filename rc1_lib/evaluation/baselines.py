@@ -25,8 +25,7 @@ from rc1_lib.evaluation.paired import contrast
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
-from rc1_lib.rows.closure import prompt_of
-from rc1_lib.rows.withheld_words import pattern_of
+from rc1_lib.rows.withheld_words import holding_one_of
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.chat_format import ChatFormat
@@ -48,10 +47,10 @@ NEVER, ALWAYS, AT_WORDS, FEW_SHOT = "never asks", "asks first", "asks at words",
 def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -> tuple[str, dict[str, Any]]:
     """Let each baseline answer the held-out prompts once, and compare with the recorded evaluation of a checkpoint.
 
-    The initial policy plays three baselines: it never asks, it asks first, or it asks first where the prompt holds
-    words by which a training row withholds something, such as "a certain one". If there was a warm start, the base
-    without it is shown two demonstrations of the training rows, one that asks and one that need not. All use the random
-    numbers of the evaluation.
+    The initial policy plays three baselines: it never asks, it asks first, or it asks first where the user says words
+    by which a training row of the task withholds something, such as "a certain one". If there was a warm start, the
+    base without it is shown two demonstrations of the training rows, one that asks and one that need not. All use the
+    random numbers of the evaluation.
 
     Args:
         run: the training's run.
@@ -116,10 +115,18 @@ def _played(
 
 
 def _worded(train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow]) -> set[str]:
-    """Return the ids of the rows whose prompt holds words by which a training row withholds something."""
-    words = pattern_of(slot["vague"] for row in train if row["needs_clarification"] and (slot := row.get("slot")))
-    prompts = pl.DataFrame({"id": [row["id"] for row in rows], "prompt": [prompt_of(row) for row in rows]})
-    return set(prompts.filter(pl.col("prompt").str.contains(words))["id"]) if words else set()
+    """Return the ids of the rows whose user says words by which a training row of the same task withholds something."""
+    found = set[str]()
+    for task in {row["task"] for row in rows}:
+        words = [slot["vague"] for row in train if row["task"] == task and (slot := row.get("slot"))]
+        mine = [row for row in rows if row["task"] == task]
+        said = pl.Series([_said(row) for row in mine], dtype=pl.String)
+        found |= {row["id"] for row, holds in zip(mine, holding_one_of(said, words), strict=True) if holds}
+    return found
+
+
+def _said(row: MeasuredRow) -> str:
+    return "\n".join(one["content"] or "" for one in row["messages"] if one["role"] == "user")
 
 
 def _shown_examples(run: Run, train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow], seed: int) -> list[Played]:

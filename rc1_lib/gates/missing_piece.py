@@ -8,7 +8,7 @@ row, whether the withheld piece stands in a text that can be reached. A reader t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
@@ -24,7 +24,7 @@ from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.closure import Closure, closure
 from rc1_lib.rows.playable import is_playable
-from rc1_lib.rows.withheld_words import pattern_of
+from rc1_lib.rows.withheld_words import holding_one_of
 from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.sources.solvers import solver_of
 from rc1_lib.task_specs import is_right
@@ -65,6 +65,8 @@ _MAX_ROWS = 0.005
 _MAX_BY_WORDS = 0.85
 """How much more often the words by which rows withhold something may stand in needing rows than in complete ones. At 1
 a rule on these words asks where it should and nowhere else, so that nothing else would be learned."""
+_RULES = 5
+"""Number of the most common words that are tried alone."""
 _WORDS_ADVICE = (
     "a rule on these words tells needing rows from complete ones: pose complete rows with the same words, in which "
     "another sentence states the piece"
@@ -102,7 +104,7 @@ class _Tally:
         played: prompt -> its first row, of those that need a clarification.
         guessed: the same, of dialogues that answer without having asked.
         withheld: the words in place of what rows withhold.
-        prompts: whether a row needs a clarification -> the prompts.
+        texts: file -> prompt -> whether it needs a clarification, and all that can be reached from it.
     """
 
     looked: Counter[tuple[Fault, str]] = field(default_factory=Counter)
@@ -110,8 +112,8 @@ class _Tally:
     rows: Counter[str] = field(default_factory=Counter)
     played: dict[str, _Played] = field(default_factory=dict)
     guessed: dict[str, _Played] = field(default_factory=dict)
-    withheld: set[str] = field(default_factory=set)
-    prompts: dict[bool, list[str]] = field(default_factory=lambda: {True: [], False: []})
+    withheld: Counter[str] = field(default_factory=Counter)
+    texts: dict[str, dict[str, tuple[bool, str]]] = field(default_factory=lambda: defaultdict(dict))
 
 
 def missing_piece_gate(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResult:
@@ -163,10 +165,11 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
     """Yield each fault of a row with what was found and what was expected, and count everything in `tally`."""
     reach = closure(row)
     tally.rows["rows with a solver" if solver else "rows without a solver"] += 1
-    tally.prompts[row["needs_clarification"]].append(reach.prompt)
     seen = as_seen(row, reach)
     possible = solver(seen, reach) if solver else None
+    text = "\n".join((reach.prompt, *reach.pages.values()))
     if not row["needs_clarification"]:
+        tally.texts[file][reach.prompt] = False, text
         if solver:
             wrong = not _is_gold(row, possible)
             yield from _counted(tally, Fault.UNDETERMINED, file, wrong, _in_words(possible), row["answer"])
@@ -176,7 +179,8 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
         tally.rows["needing rows not looked at, without slot or user replies"] += 1
         return
     tally.rows[f"needing rows, the piece {slot.get('way') or 'gone'}"] += 1
-    tally.withheld.add(slot["vague"])
+    tally.withheld[slot.get("vague") or ""] += 1
+    tally.texts[file][reach.prompt] = True, text
     if solver:
         found = _in_words(possible)
         yield from _counted(tally, Fault.DETERMINED, file, possible is not None and len(possible) < 2, found, "several")
@@ -290,23 +294,31 @@ def _against_chance(name: str, right: int, played: Sequence[_Played], confidence
 
 
 def _by_words(task: str, tally: _Tally) -> Iterator[Check]:
-    """Yield the check that words alone do not tell which rows need a clarification, if the task has rows of both kinds.
+    """Yield the check that words alone do not tell which rows need a clarification, if a file has rows of both kinds.
 
-    The low end of the words' share in needing rows minus the high end of that in complete ones decides, so that a
-    few rows fail nothing.
+    All words by which rows withhold something are tried together, and the most common ones alone: a word that stands
+    everywhere would hide the others. The low end of their share in needing rows minus the high end of that in complete
+    ones decides, so that a few rows fail nothing.
     """
-    words, sides = (
-        pattern_of(tally.withheld),
-        [pl.Series(tally.prompts[needs], dtype=pl.String) for needs in (True, False)],
-    )
-    if words is None or not all(map(len, sides)):
-        return
-    (needing, n), (complete, m) = ((int(side.str.contains(words).sum()), len(side)) for side in sides)
+    rules = [list(tally.withheld), *([word] for word, _ in tally.withheld.most_common(_RULES))]
+    found = [shares for of_file in tally.texts.values() for shares in _apart(of_file.values(), rules)]
+    if found:
+        apart, needing, complete = max(found)
+        yield at_most(f"{BY_WORDS}, low end[{task}]", apart, _MAX_BY_WORDS, _WORDS_ADVICE)
+        yield info(f"the words in needing rows, in complete ones, shares[{task}]", f"{needing:.3f}, {complete:.3f}")
+
+
+def _apart(texts: Iterable[tuple[bool, str]], rules: Sequence[Sequence[str]]) -> Iterator[tuple[float, float, float]]:
+    """Yield for each rule how far apart its shares are, at least, and its shares in needing and in complete rows."""
+    frame = pl.DataFrame(list(texts), schema={"needs": pl.Boolean, "text": pl.String}, orient="row")
+    n, m = int(frame["needs"].sum()), int((~frame["needs"]).sum())
     tail = (1 - CONFIDENCE) / 2
-    low = float(betaincinv(needing, n - needing + 1, tail)) if needing else 0.0
-    high = float(betaincinv(complete + 1, m - complete, 1 - tail)) if complete < m else 1.0
-    yield at_most(f"{BY_WORDS}, low end[{task}]", low - high, _MAX_BY_WORDS, _WORDS_ADVICE)
-    yield info(f"the words in needing rows, in complete ones, shares[{task}]", f"{needing / n:.3f}, {complete / m:.3f}")
+    for words in rules if n and m else ():
+        held = holding_one_of(frame["text"], words)
+        needing, complete = int((held & frame["needs"]).sum()), int((held & ~frame["needs"]).sum())
+        low = float(betaincinv(needing, n - needing + 1, tail)) if needing else 0.0
+        high = float(betaincinv(complete + 1, m - complete, 1 - tail)) if complete < m else 1.0
+        yield low - high, needing / n, complete / m
 
 
 def _offender(row: Row, file: str, reason: str, found: str, expected: str) -> Mapping[str, Any]:

@@ -55,6 +55,11 @@ class Posed:
         """Whether something is missing."""
         return self.slot is not None
 
+    @property
+    def unlisted(self) -> tuple[str, ...]:
+        """Titles that the message does not list: only the withheld piece leads to them, wherever it is stated."""
+        return kept_back(self.question, self.how)
+
 
 def pose(
     question: Question, template: Template, bucket: Bucket, overlap: float, *, how: How, cue: bool, rng: random.Random
@@ -65,8 +70,9 @@ def pose(
     complete = bucket == QUOTED_WHOLE
     listed = () if complete else _pages_to_list(reduced, how, bucket, rng)
     stated = reduced.support[-1] if how == "stated" else ""
-    quotable = replace(reduced, support=reduced.support[:-1]) if stated else _quotable(reduced, slot)
-    quoted = quote(quotable, template, listed, overlap, rng, whole=complete, stated=stated)
+    withheld = question.slot if stated and kept_back(question, how) else slot
+    apart = replace(reduced, support=reduced.support[:-1]) if stated else reduced
+    quoted = quote(_quotable(apart, withheld), template, listed, overlap, rng, whole=complete, stated=stated)
     if stated:
         quoted.insert(rng.randint(0, len(quoted)), stated)
     if slot and slot.where == "ask" and how == "gone":
@@ -95,15 +101,35 @@ def missing_slot(question: Question, how: How) -> Slot | None:
 
 
 def may_be_stated(question: Question) -> bool:
-    """Whether a question can be posed as `stated`: only where its source has no way of its own to sound incomplete."""
-    return question.slot is not None and not question.twin and not question.decoy and question.lang == "en"
+    """Whether a question can be posed as `stated`: only where its source has no way of its own to sound incomplete.
+
+    A statement in the words of the question itself ("how many stamps") would read as its answer.
+    """
+    slot = question.slot
+    if slot is None or question.twin or question.decoy or question.lang != "en":
+        return False
+    return slot.wanted.casefold() not in question.ask.casefold()
+
+
+def kept_back(question: Question, how: How) -> tuple[str, ...]:
+    """Return the titles that a message neither lists nor quotes, since they would give a missing piece away.
+
+    For a quarter of the questions they are kept back where the piece is stated, too, so that little evidence does not
+    always mean that something is missing. For more of them, sources of which everything can be withheld would have too
+    few rows that quote their evidence.
+    """
+    missing = missing_slot(question, how)
+    if how == "stated" and zlib.crc32(f"{question.id}/evidence".encode()) % 4 == 0:
+        missing = question.slot
+    return missing.hides if missing else ()
 
 
 def statement(slot: Slot, question_id: str) -> str:
     """Return the sentence by which a user states a piece that an English question leaves out."""
+    value = slot.value.removesuffix(".")
     if zlib.crc32(question_id.encode()) % 2:
-        return f"As for {slot.wanted}, it is {slot.value}."
-    return f"{slot.wanted[:1].upper()}{slot.wanted[1:]}: {slot.value}."
+        return f"As for {slot.wanted}, it is {value}."
+    return f"{slot.wanted[:1].upper()}{slot.wanted[1:]}: {value}."
 
 
 def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str], ask: str, lang: str) -> str:
@@ -117,7 +143,7 @@ def user_message(template: Template, quoted: Sequence[str], listed: Sequence[str
 
 def _pages_to_list(question: Question, how: How, bucket: Bucket, rng: random.Random) -> tuple[str, ...]:
     """Return the needed pages and some distractors, shuffled so that the list does not reveal the solution."""
-    hidden = question.slot.hides if how == "gone" and question.slot else ()
+    hidden = kept_back(question, how)
     twins = [step.argument for step in question.twin.steps] if how == "ambiguous" and question.twin else []
     pages = [page.title for page in question.passages if page.title not in hidden]
     looked_up = {step.argument for step in question.steps if step.tool == "wiki"}.union(twins)

@@ -90,7 +90,7 @@ def perform(
             calls = [_run(step, posed) for step in steps]
             if asks:
                 calls.insert(_asking_place(posed, calls), wanted)
-            turns = _parallel_calls(calls, pool.max_turns - 1, _unlisted(posed))
+            turns = _parallel_calls(calls, pool.max_turns - 1, posed.unlisted)
     if turns is None:
         return None
     sound = not blind and not skipped
@@ -120,7 +120,7 @@ def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[
     steps, answer = posed.question.steps, posed.question.answer
     if blind and posed.how == "ambiguous" and posed.question.twin and rng.random() < 0.5:
         steps, answer = posed.question.twin.steps, posed.question.twin.answer
-    unlisted = _unlisted(posed)
+    unlisted = posed.unlisted
     wanted = [
         step
         for step in steps
@@ -138,11 +138,6 @@ def _needed(posed: Posed, pool: Pool, blind: bool, rng: random.Random) -> tuple[
     if spare and len(read) < len(wanted):
         read.append(Step("wiki", rng.choice(spare), ""))
     return read, _guess(posed.question, rng)
-
-
-def _unlisted(posed: Posed) -> tuple[str, ...]:
-    """Return the titles of the pages that only the user's reply leads to."""
-    return posed.slot.hides if posed.slot else ()
 
 
 def suppose(steps: Sequence[Step], answer: str, value: str, rng: random.Random) -> tuple[list[Step], str] | None:
@@ -187,7 +182,7 @@ def _with_detours(needed: list[Step], posed: Posed, recipe: Recipe, pool: Pool, 
     most = max(searched, rng.randint(*recipe.detours))
     detours = rng.sample(spare, min(len(spare), most)) if "wiki" in pool.tools else []
     steps = list(needed)
-    lookups = sum(step.tool == "wiki" and step.argument not in _unlisted(posed) for step in steps)
+    lookups = sum(step.tool == "wiki" and step.argument not in posed.unlisted for step in steps)
     for title in detours:
         steps.insert(0 if searched else rng.randint(0, lookups), Step("wiki", title, ""))
         lookups += 1

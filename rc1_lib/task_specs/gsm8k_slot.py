@@ -21,6 +21,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z'’]*")
 _NOT_AFTER = frozenset(
     "a an the his her their its my our your these those first last next each every per another all both".split()
 )
+_SENTENCE_END = re.compile(r"[.?!]\s+")
 _PHRASE = re.compile(r"(?:[A-Za-z][A-Za-z'’]*(?:\s+|(?=[^\w\s])|$)){1,4}")
 _PLURAL = re.compile(r"[a-z]+s")
 _ENDS_PHRASE = frozenset("and or to in on at from for by with is are was were as".split())
@@ -138,5 +139,6 @@ def _prices(story: str) -> Iterator[tuple[Slot, str]]:
             continue
         starts = not before.strip() or before.rstrip()[-1] in ".?!"
         vague = "Some money" if starts else "some money"
-        phrase = f"{' '.join(before.split()[-3:])} {vague}" if not starts else vague
+        sentence = _SENTENCE_END.split(before)[-1]
+        phrase = f"{' '.join(sentence.split()[-3:])} {vague}" if not starts else vague
         yield Slot("story", match[1], vague, f"the exact amount where it says '{phrase}'"), match[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -23,9 +24,11 @@ NAME = Question(
     steps=tuple(Step("wiki", page.title, page.text) for page in PAGES), answer="no",
     slot=Slot("ask", "the Anvil", "a certain one", "which one is meant by 'a certain one'", hides=("Anvil",)),
 )  # fmt: skip
+KEPT_BACK = replace(NAME, id="own/name3")
+"""One of the questions whose evidence is kept back although the piece is stated."""
 STORY = Passage("Story 1", "Ann has 3 boxes. Each box holds 12 pens.")
 NUMBER = Question(
-    id="own/number", task="gsm8k", source="own", lang="en", ask="How many pens does Ann have?",
+    id="own/number", task="gsm8k", source="own", lang="en", ask="How many does Ann have in all?",
     support=("Ann has 3 boxes.", "Each box holds 12 pens."), passages=(STORY,),
     steps=(Step("wiki", STORY.title, STORY.text), Step("calc", "3*12", "36")), answer="36",
     slot=Slot("story", "12", "some", "how many pens"), lookups=(STORY.title,),
@@ -61,7 +64,7 @@ def faults(row: Row, question: Question, pack: Pack) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("question", [NAME, NUMBER], ids=["name", "number"])
+@pytest.mark.parametrize("question", [NAME, KEPT_BACK, NUMBER], ids=["name", "kept back", "number"])
 def test_what_one_sentence_leaves_out_another_states(question: Question, written: Written, pack: Pack) -> None:
     assert question.slot is not None
     stated, gone = written(question, 0.0), written(question, 1.0)
@@ -71,7 +74,10 @@ def test_what_one_sentence_leaves_out_another_states(question: Question, written
         prompt = str(row["messages"][1]["content"])
         assert faults(row, question, pack) == []
         assert (sentence in prompt) is not row["needs_clarification"]
-        assert question.slot.vague in (prompt if question is NAME else " ".join(row["support"]))
+        if row["needs_clarification"] or question is KEPT_BACK:
+            assert not set(question.slot.hides) & {*row["posed"]["listed"]}
+            assert question is NUMBER or PAGES[1].text not in prompt
+        assert question.slot.vague in (prompt if question is not NUMBER else " ".join(row["support"]))
     assert not any(row["needs_clarification"] or row["slot"] for row in stated)
     assert any(row["solved"] and not row["asked"] for row in stated), "nothing is missing"
 
@@ -85,3 +91,9 @@ def test_row_whose_message_does_not_state_the_piece_is_inconsistent(written: Wri
         str(row["messages"][1]["content"]).replace(f"{sentence} ", "").replace(f" {sentence}", "")
     )
     assert faults(row, NAME, pack) == ["posed.quoted"]
+
+
+def test_statement_in_the_words_of_the_question_is_not_made(written: Written) -> None:
+    """ "How many pens: 12." next to "How many pens does Ann have?" would read as the answer."""
+    asked = replace(NUMBER, ask="How many pens does Ann have?")
+    assert all(row["support"] == list(asked.support) for row in written(asked, 0.0))
