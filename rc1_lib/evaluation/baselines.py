@@ -25,9 +25,9 @@ from rc1_lib.evaluation.paired import contrast
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
-from rc1_lib.rows.withheld_words import holding_one_of
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
+from rc1_lib.text.tokens import holding_one_of
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engine import PolicyEngine

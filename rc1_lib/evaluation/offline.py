@@ -67,8 +67,8 @@ class Record:
         Raises:
             RC1Error: names the first setting that differs.
         """
-        now, then = sampling_of(run.config), self.body["sampling"]
-        for name, value in now.items():
+        then = self.body["sampling"]
+        for name, value in sampling_of(run.config).items():
             if then.get(name, value) != value:
                 raise RC1Error(
                     f"{self.path}: sampled with {name} {then.get(name)}, but these settings have {value}; pass the "

@@ -24,7 +24,6 @@ from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.records import Check, GateResult, Row
 from rc1_lib.rows.closure import Closure, closure
 from rc1_lib.rows.playable import is_playable
-from rc1_lib.rows.withheld_words import holding_one_of
 from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.sources.solvers import solver_of
 from rc1_lib.task_specs import is_right
@@ -32,6 +31,7 @@ from rc1_lib.task_specs.quantities import as_quantity, figures, in_words
 from rc1_lib.task_specs.reach import folded
 from rc1_lib.task_specs.spec import Solver
 from rc1_lib.task_specs.withheld_name import bare_name, names_it
+from rc1_lib.text.tokens import holding_one_of
 
 SolverOf = Callable[[Row], Solver | None]
 """Row -> the exact solver of its questions; None if there is none."""

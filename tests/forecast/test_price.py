@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from rc1_lib.evaluation.policies import player_of
-from rc1_lib.forecast.price import COST, GAIN, Price, price_checks, price_of_a_question
+from rc1_lib.forecast.price import COST, GAIN, PLAYED, Price, price_checks, price_of_a_question
 from rc1_lib.run import PROJECT_ROOT, Run
 from rc1_lib.training.chat_format import ChatFormat, turn_text
 from rc1_lib.training.ppo_run import prepare
@@ -45,6 +46,9 @@ def test_question_is_worth_its_reply_and_costs_its_price(tiny: Tiny, pool: Rows)
     assert needed["asks first"].solved == needed["asks first"].right > 0 == needed["never asks"].solved
     assert price.cost is not None and price.cost.value == pytest.approx(0.2)
     assert price.gain is not None and price.gain.value > 0 and failed(price) == set()
+    unknown = replace(price, gain=None, prompts={**price.prompts, "needed": 1})
+    assert failed(unknown) == {f"{PLAYED}, needed"}, "one prompt finds no price"
+    assert failed(replace(unknown, missing_share=0.0)) == set(), "training has no such prompts"
 
 
 def test_price_at_which_a_baseline_wins_fails(tiny: Tiny, pool: Rows) -> None:

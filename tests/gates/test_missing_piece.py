@@ -77,6 +77,12 @@ def test_words_that_stand_in_needing_rows_alone_fail() -> None:
         row["messages"][1]["content"] = f"{row['messages'][1]['content']} Is it A certain one?"
     assert failing(judged(rows, none)) == set() and values(judged(rows, none))[check] == pytest.approx(0.306, abs=0.01)
     assert failing(judged(rows[:5] + rows[-5:], none)) == set(), "few rows say nothing"
+    plain = [toy_pieces.row(number, "complete") for number in range(200, 260)]
+    assert failing(judged(rows, none, shadow=toy_pieces.frame(rows[:60] + plain))) == {check}, "a file at fault alone"
+    rows[0]["slot"]["vague"] = "the"
+    for row in plain:
+        row["messages"][1]["content"] = f"{row['messages'][1]['content']} Name the one."
+    assert failing(judged(rows[:60] + plain, none)) == {check}, "a word that stands everywhere hides no other"
 
 
 def silent(row: Row) -> None:
