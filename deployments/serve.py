@@ -10,9 +10,10 @@ import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
-from prefect import Flow
+from prefect import Flow, State
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import (
     FlowRunFilter,
@@ -27,6 +28,7 @@ from prefect.states import Crashed
 
 from deployments.access import forget_server, record_server, running_server, serving_alone
 from deployments.server import check_port, check_prefect_files, healthy, settings, start_server
+from flows.failures import keep_crashed_night
 from rc1_lib.errors import RC1Error
 from rc1_lib.runtime.libraries import lacking_for_training
 from rc1_lib.workspace.artifacts import CODE_ROOT
@@ -76,7 +78,7 @@ def work(workspace: Path, url: str) -> int:
 
     from deployments.serve import crash_leftovers, deployments_of
 
-    if lost := crash_leftovers():
+    if lost := crash_leftovers(workspace):
         print(f"{lost} run(s) that an earlier `rc1 serve` left unfinished are now marked as crashed", flush=True)
     found = deployments_of(workspace)
     if lacking_for_training():
@@ -135,15 +137,22 @@ def deployments_of(workspace: Path) -> list[RunnerDeployment]:
     return found
 
 
-def crash_leftovers() -> int:
-    """Mark runs of deployments as crashed that a killed `rc1 serve` left unfinished, and return their number."""
+def crash_leftovers(workspace: Path) -> int:
+    """Mark runs in a workspace as crashed that a killed `rc1 serve` left unfinished, and return their number.
+
+    A database of the user's own may hold runs of other workspaces. A nightly is recorded in the history too, which
+    Prefect's hooks do only for a run that ends in its own process.
+    """
     left_by = FlowRunFilter(
         deployment_id=FlowRunFilterDeploymentId(is_null_=False),
         state=FlowRunFilterState(type=FlowRunFilterStateType(any_=_UNFINISHED)),
     )
     with get_client(sync_client=True) as client:
-        left = client.read_flow_runs(flow_run_filter=left_by)
+        found = client.read_flow_runs(flow_run_filter=left_by)
+        left = [run for run in found if run.parameters.get("workspace") == str(workspace)]
         for run in left:
             message = "`rc1 serve` ended during this run; run it again, and it continues from what is done"
-            client.set_flow_run_state(run.id, Crashed(message=message), force=True)
+            crashed: State[Any] = Crashed(message=message)
+            keep_crashed_night(run, crashed)  # first, since a run that ended is not looked for again
+            client.set_flow_run_state(run.id, crashed, force=True)
     return len(left)

@@ -78,8 +78,8 @@ def calibrate(
             check_overwriting(run, rebuild=build == "always")
             prepare(run, build)
             check_preflight_cost(run, rounds=0, agreed=judge_cost_agreed)
-            done = calibrated(run)
-        return ending(run, done, revoke_on_failure) or Completed(
+            done = calibrated(run, revoke_on_failure)
+        return ending(done) or Completed(
             name=WEIGHTS_ADOPTED,
             message=f"{done.sentence}; weights: {run.config.weights if run.config.pays_judged_score else 'none'}",
         )
@@ -116,8 +116,10 @@ class Calibrated:
         return "\n".join(filter(None, ["; ".join([self.sentence, *further]), self.judge]))
 
 
-def calibrated(run: Run) -> Calibrated:
+def calibrated(run: Run, revoke_on_failure: bool) -> Calibrated:
     """Run the stages as tasks up to the first failure, and adopt the weights if all pass.
+
+    A failure revokes the ticket before anything is reported.
 
     Raises:
         RC1Error: when the weights cannot be written.
@@ -125,8 +127,11 @@ def calibrated(run: Run) -> Calibrated:
     done = run_stages(run, _as_task, adopt=_adopt_as_task)
     judged = [one.gate for one in done]
     results = [*judged, *unreached(judged)]
+    found = Calibrated(results, done[-1].fault, stand_in_hint(run, results))
+    if found.failed and revoke_on_failure:
+        revoke(run, found.sentence)
     report_calibration(run, results, {one.gate.name: one.report for one in done if one.report})
-    return Calibrated(results, done[-1].fault, stand_in_hint(run, results))
+    return found
 
 
 def _as_task(run: Run, one: Stage, weights: Weights | None) -> GateReport:
@@ -137,10 +142,8 @@ def _adopt_as_task(run: Run, weights: Weights, report: str) -> None:
     outcome(adopt_weights(run, weights, report, return_state=True))
 
 
-def ending(run: Run, done: Calibrated, revoke_on_failure: bool) -> State[Any] | None:
+def ending(done: Calibrated) -> State[Any] | None:
     """The flow's failed state; None if every stage passed."""
     if not done.failed:
         return None
-    if revoke_on_failure:
-        revoke(run, done.sentence)
     return Failed(name=FAULT if done.fault else GATES_FAILED, message=done.message())

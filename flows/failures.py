@@ -16,7 +16,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.failpack import write_error, write_failpack
 from rc1_lib.masking import conceal, secrets
 from rc1_lib.preflight.nights import Night, NightOutcome
-from rc1_lib.run import Run, open_run, workspace_at
+from rc1_lib.run import Run, open_recorded_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.workspace.artifacts import Workspace
 from tasks.endings import NOT_APPROVED, NOT_PASSED, REFUSED, raised_by
@@ -29,8 +29,7 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
     of = _run_of(flow_run.parameters)
     place = of.workspace if isinstance(of, Run) else of
     logger = flow_run_logger(flow_run, flow)
-    if state.is_crashed() and flow_run.parameters.get("recheck"):
-        _keep_night(of, flow_run, state)
+    keep_crashed_night(flow_run, state)
     if state.name not in NOT_PASSED:
         fault = _fault(state)
         logger.error("FATAL: %s", conceal(str(fault) or type(fault).__name__, secrets()))
@@ -39,8 +38,11 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
         logger.error("failure package: %s", place.name(write_failpack(of)))
 
 
-def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> None:
+def keep_crashed_night(flow_run: FlowRun, state: State[Any]) -> None:
     """Record a night whose process died in the history; all other nights record themselves."""
+    if not (state.is_crashed() and flow_run.parameters.get("recheck")):
+        return
+    of = _run_of(flow_run.parameters)
     run, place = (of, of.workspace) if isinstance(of, Run) else (None, of)
     night = Night(str(flow_run.id), place, run)
     if flow_run.start_time is not None:
@@ -51,9 +53,9 @@ def _keep_night(of: Run | Workspace, flow_run: FlowRun, state: State[Any]) -> No
 
 def _run_of(parameters: Mapping[str, Any]) -> Run | Workspace:
     """Return the run, or only its workspace if the configuration is invalid."""
-    named = {key: parameters.get(key) for key in ("profile", "config", "workspace")}
+    named = (parameters.get("profile"), parameters.get("config"), parameters.get("overrides") or ())
     try:
-        return open_run(**named, overrides=parameters.get("overrides") or ())
+        return open_recorded_run(*named, parameters.get("workspace"))
     except RC1Error:
         return workspace_at(parameters.get("workspace"))
 

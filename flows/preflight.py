@@ -36,7 +36,7 @@ from rc1_lib.preflight.preconditions import check_preconditions
 from rc1_lib.preflight.ticket import check_same_settings
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
-from rc1_lib.run import Run, open_run, recorded_config, workspace_at
+from rc1_lib.run import Run, open_recorded_run, open_run, workspace_at
 from rc1_lib.workspace.file_hashes import hashes_known
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import judge_baseline
@@ -51,6 +51,7 @@ from tasks.endings import (
     TICKET_ISSUED,
     outcome,
 )
+from tasks.keys import provide_scorer_key
 from tasks.reports import issue, report_nightly, report_round, revoke, verify
 
 RoundNumber = Literal[1, 2]
@@ -91,8 +92,8 @@ def preflight(
         ticket: issue the ticket if round 2 was run and everything passed.
         revoke_on_failure: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
-            which the ticket pins, and issue no ticket. Without `config` and `overrides` it takes the settings that the
-            workspace has recorded. Other settings than the ticket's are an error and revoke nothing.
+            which the ticket pins, and issue no ticket. Without `config` it takes the settings that the workspace has
+            recorded. Other settings than the ticket's are an error and revoke nothing.
         task_runner: `thread`: this process evaluates all gates; `dask`: a process a core evaluates those that only
             read files, with the same verdicts (extra `dask`).
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
@@ -103,9 +104,11 @@ def preflight(
     night = Night(str(flow_run.id), workspace_at(workspace)) if recheck else None
     with night or nullcontext():
         try:
-            if night is not None and (profile, config, tuple(overrides)) == (None, None, ()):
-                config = recorded_config(workspace)
-            run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+            if night is None:
+                run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+            else:
+                run = open_recorded_run(profile, config, overrides, workspace)
+            provide_scorer_key(run)
             if night is not None:
                 night.run = run
             if not rounds:
@@ -142,17 +145,18 @@ def _preflight(
     due = is_due(run, build)
     if due:
         check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed)
-    done = calibrated(run) if due else None
-    if done is not None and (failed := ending(run, done, revoke_on_failure)):
+    done = calibrated(run, revoke_on_failure) if due else None
+    if done is not None and (failed := ending(done)):
         return _after_failed_calibration(run, done, failed, min(rounds))
     recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
     judged: list[JudgedRound] = []
     reports: dict[int, Mapping[str, Any]] = {}
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
+        _revoke_if_failed(run, judged[-1], revoke_on_failure)
         reports[number] = report_round(run, number, judged[-1].results) or {}
         if not judged[-1].passed:
-            return _failed(run, judged[-1], revoke_on_failure)
+            return _failed(judged[-1])
     sentence = _passed_sentence(judged)
     if ticket and 2 in rounds:
         if recorded is not None:
@@ -188,25 +192,26 @@ def _nightly(
 ) -> State[Any]:
     check_same_settings(run)
     try:
-        outcome(verify(run, return_state=True))
+        night.ticket_sha256 = outcome(verify(run, return_state=True))["ticket_sha256"]
     except RC1Error as refusal:
-        _record_night(run, night, str(refusal), False, {})
         if revoke_on_failure:
             revoke(run, f"nightly re-check: {refusal}")
+        _record_night(run, night, str(refusal), False, {})
         return Failed(name=GATES_FAILED, message=str(refusal))
     prepare(run, build)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
+        _revoke_if_failed(run, judged[-1], revoke_on_failure)
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break
-    judged.append(_nightly_gates(run, judged[-1]))
+    judged.append(_nightly_gates(run, judged[-1], revoke_on_failure))
     found = {round_name(one.number): one.results for one in judged}
     judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
         _record_night(run, night, round_sentence(judged[-1].results), False, found)
-        return _failed(run, judged[-1], revoke_on_failure)
+        return _failed(judged[-1])
     sentence = f"the ticket is valid; {_passed_sentence(judged)}"
     _record_night(run, night, sentence, True, found)
     return Completed(name=TICKET_CONFIRMED, message=sentence)
@@ -217,20 +222,28 @@ def _record_night(run: Run, night: Night, verdict: str, passed: bool, found: Map
     report_nightly(run, verdict, passed, found)
 
 
-def _nightly_gates(run: Run, before: JudgedRound) -> JudgedRound:
+def _nightly_gates(run: Run, before: JudgedRound, revoke_on_failure: bool) -> JudgedRound:
     """Evaluate the gates that run only in the nightly; after a failed round they wait, since they call the judge."""
     why = f"{round_title(before.number)}, which failed: no calls are made after it"
     unreached = {} if before.passed else {spec.name: why for spec in gates_of_round(NIGHTLY)}
     judged = judge_round(run, NIGHTLY, waiting=unreached)
+    _revoke_if_failed(run, judged, revoke_on_failure and before.passed)
     report_round(run, NIGHTLY, judged.results, write=False)
     return judged
 
 
-def _failed(run: Run, judged: JudgedRound, revoke_on_failure: bool) -> State[Any]:
-    sentence = f"{round_title(judged.number)}: {round_sentence(judged.results)}"
-    if revoke_on_failure:
-        revoke(run, sentence)
-    return Failed(name=FAULT if judged.faults else GATES_FAILED, message=sentence)
+def _revoke_if_failed(run: Run, judged: JudgedRound, revoke_on_failure: bool) -> None:
+    """Revoke before anything is reported: what fails or is killed afterwards leaves no ticket valid."""
+    if revoke_on_failure and not judged.passed:
+        revoke(run, _failed_sentence(judged))
+
+
+def _failed(judged: JudgedRound) -> State[Any]:
+    return Failed(name=FAULT if judged.faults else GATES_FAILED, message=_failed_sentence(judged))
+
+
+def _failed_sentence(judged: JudgedRound) -> str:
+    return f"{round_title(judged.number)}: {round_sentence(judged.results)}"
 
 
 def _passed_sentence(judged: Sequence[JudgedRound]) -> str:

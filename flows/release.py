@@ -16,7 +16,7 @@ from flows.failures import leave_failure
 from flows.run_names import named
 from rc1_lib.errors import RC1Error
 from rc1_lib.release.package import read_key
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run, open_recorded_run
 from tasks.endings import ONE_AT_A_TIME, REFUSED, RELEASED, outcome
 from tasks.release import package, ready, release_card, report_page, verified
 
@@ -39,14 +39,14 @@ def release(
 
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
-        config: the configuration file; default: the profile's own.
+        config: the configuration file; default: the settings that the workspace has recorded, else the profile's own.
         overrides: settings `a.b=c` that override the file: those of the preflight that issued the ticket.
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
         sign: the file of a private key (ed25519, PEM) on the worker's machine, never the key itself; None: not signed.
     """
     try:
-        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        run = open_recorded_run(profile, config, overrides, workspace)
         return _release(run, None if sign is None else Path(sign))
     except RC1Error as refusal:
         return Failed(name=REFUSED, message=str(refusal))

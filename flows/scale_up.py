@@ -23,7 +23,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.gates.gate_list import check_waivers
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import PASSING, GateResult
-from rc1_lib.run import Run, open_run
+from rc1_lib.run import Run, open_recorded_run
 from rc1_lib.scale_up import record
 from rc1_lib.scale_up.conditions import check_may_grow
 from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, unreached
@@ -66,14 +66,14 @@ def scale_up(
 
     Args:
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
-        config: the configuration file; default: the profile's own.
+        config: the configuration file; default: the settings that the workspace has recorded, else the profile's own.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the checkout; of an
             installed package the current folder.
         build: `auto` builds files that are missing or out of date, `always` everything, `never` no pool.
     """
     try:
-        run = open_run(profile=profile, config=config, overrides=overrides, workspace=workspace)
+        run = open_recorded_run(profile, config, overrides, workspace)
         check_waivers(run)
         ahead = steps(run)
         check_may_grow(run)

@@ -26,7 +26,7 @@ from rc1_lib.forecast.too_few import check_enough_held_out
 from rc1_lib.preflight.round_report import write_git_state
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Status
-from rc1_lib.run import Run, check_remembered_addresses, open_run, recorded_config
+from rc1_lib.run import Run, open_recorded_run
 from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.training.train_arguments import Seeds, check_control, chosen_seeds, has_checkpoints
 from rc1_lib.workspace.folder import holding
@@ -86,10 +86,7 @@ def train(
             `judge.ask_above_usd` is an error before the first call.
     """
     try:
-        recorded = recorded_config(workspace) if config is None else None
-        run = open_run(profile=profile, config=config or recorded, overrides=overrides, workspace=workspace)
-        if recorded is not None:
-            check_remembered_addresses(run, overrides)
+        run = open_recorded_run(profile, config, overrides, workspace, samples=True)
         chosen = chosen_seeds(run, seeds, resume_from)
         with holding(run.workspace, "a training" if control is None else f"a control of training ({control})"):
             if control is not None:

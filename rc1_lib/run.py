@@ -139,13 +139,15 @@ def recorded_config(workspace: str | Path | None) -> str | None:
     return str(path) if opening_of(path) is not None else None
 
 
-def check_remembered_addresses(run: Run, by_caller: Sequence[str]) -> None:
+def check_remembered_addresses(run: Run, by_caller: Sequence[str], *, samples: bool = True) -> None:
     """Reject an address outside this machine that only files of the workspace name, since a key would be sent there.
 
     If the project itself is in the workspace, this does not apply: who can write there can change RC1's code as well.
 
     Args:
         run: a run opened by what the workspace has recorded.
+        by_caller: the caller's own overrides.
+        samples: whether the policy may be sampled, by a vLLM server for example.
 
     Raises:
         ConfigError: names the key and the address, and how the caller can name it.
@@ -153,18 +155,41 @@ def check_remembered_addresses(run: Run, by_caller: Sequence[str]) -> None:
     if PROJECT_ROOT.is_relative_to(run.workspace.root):
         return
     named = {override.partition("=")[0].strip() for override in by_caller}
-    named |= {key for variable, key in _OVERRIDES.items() if os.environ.get(variable)}
-    addresses = {
-        "judge.base_url": run.config.judge.base_url,
-        "training.vllm.base_url": run.config.training.vllm.base_url,
-    }
+    addresses = {"judge.base_url": run.config.judge.base_url}
+    if samples:
+        addresses["training.vllm.base_url"] = run.config.training.vllm.base_url
+    # What is recorded wins over the environment, so a variable with another address names nothing.
+    named |= {key for variable, key in _OVERRIDES.items() if os.environ.get(variable) == addresses.get(key)}
     for key, address in addresses.items():
         if address is None or key in named or urlsplit(address).hostname in _LOOPBACK:
             continue
         raise ConfigError(
             f"{run.workspace.path(EFFECTIVE)}: the recorded settings make {key} {address}, but no file of a workspace "
-            f"decides where a key is sent; name it yourself: --set {key}={address}"
+            f"decides where a key is sent; name it yourself: --set {key}={address}, or SCORER_BASE_URL for a judge's"
         )
+
+
+def open_recorded_run(
+    profile: str | None,
+    config: str | None,
+    overrides: Sequence[str],
+    workspace: str | Path | None,
+    *,
+    samples: bool = False,
+) -> Run:
+    """Open a run as `open_run`; without `config`, the settings that the workspace has recorded come first.
+
+    Args:
+        samples: whether the policy may be sampled, by a vLLM server for example.
+
+    Raises:
+        ConfigError: as `open_run` and `check_remembered_addresses`.
+    """
+    recorded = recorded_config(workspace) if config is None else None
+    run = open_run(profile=profile, config=config or recorded, overrides=overrides, workspace=workspace)
+    if recorded is not None:
+        check_remembered_addresses(run, overrides, samples=samples)
+    return run
 
 
 def open_run(

@@ -108,13 +108,16 @@ def of_run(workspace: Path, copy: Path, window: Browser) -> dict[str, Picture]:
     commit, training = _commit(copy), read_json(copy / "reports/train.json")
     run = open_run(profile=training["profile"], workspace=copy)
     evaluation = read_json(copy / training["evaluation"])
-    prompts = evaluation["modes"]["sampled"]["overall"]["prompts"]
+    seeds = len(evaluation["prompts"])
+    prompts = evaluation["modes"]["sampled"]["overall"]["prompts"] // seeds
     asks, steps = copy / "asking.png", copy / "training.png"
     asking(asks, evaluation)
     curves(steps, read_metrics(copy / "reports/metrics.jsonl"), panels=_CURVES)
     return {
         "report.png": Picture(_report(run, window), commit, "top of the page that rc1 report writes"),
-        "asking.png": Picture(asks.read_bytes(), commit, f"evaluation on {prompts:,} held-out prompts"),
+        "asking.png": Picture(
+            asks.read_bytes(), commit, f"evaluation of {seeds} seed(s) on {prompts:,} held-out prompts"
+        ),
         "training.png": Picture(steps.read_bytes(), commit, f"{training['message'].partition(';')[0]}"),
         "calibration.png": _calibration(copy, commit),
     }

@@ -45,12 +45,12 @@ _OPENING = re.compile(
     r"to summarize|in brief|ans|long story short|to sum up|without doubt|unfortunately|sadly|fortunately|luckily|"
     r"surprisingly|without a "
     r"doubt|undoubtedly|no doubt|"
-    r"(?:it|that|this)(?: would be|'s| is) an?|(?:it|that|this) would be|a (?:firm|clear|definite|resounding)|a(?=$)|"
+    r"(?:it|that|this)(?: would be|'s| is) an?(?! lie\b)|(?:it|that|this) would be|a (?:firm|clear|definite|resounding)|a(?=$)|"
     r"(?:my|the|our|its|this|his)? ?(?:final |correct |short |right )?(?:answer|verdict|conclusion|response|"
     r"result)(?: to (?:the|this|your) question)?"
     r"(?:'s| is| was| would be| must be| has to be| should be)?(?: that)?|"
     r"(?:i|we)(?: would| do|'d|'ll)? (?:think|believe|say|conclude|answer|go with)(?: that)?(?: the answer is)?|"
-    rf"it (?:follows|is clear|is known) that|{_ADVERBS})\b\s*)+"
+    rf"it (?:follows|is clear|is known) that|the truth is(?: that)?|{_ADVERBS})\b\s*)+"
 )
 _CONCLUSION = re.compile(
     r"^(?:also )?(?:so|therefore|thus|hence|in short|in summary|in conclusion|to conclude|overall|ultimately|"
@@ -63,7 +63,7 @@ _NO = (
     "no way|no chance|not so|not the case|not at all|not really|not possible|by no means|no|nope|nah|naw|nay|"
     "false|incorrect|untrue|negative|"
     "never|inaccurate|"
-    "invalid|wrong|impossible"
+    "invalid|wrong|impossible|a lie"
 )
 _SUBJECT = (
     r"(?:it|that|this|both|they|he|she|there|you|one|these|those|we|i|"
@@ -117,11 +117,12 @@ _DOUBT = re.compile(
 )
 _DOUBT_OF_IT = re.compile(
     r"(?:i am |i'm |we are |it is |it's |this is |that is |that's |it |that |this |really |very |also )*"
-    r"(?:maybe|perhaps|possibly|probably|unsure|not (?:sure|certain|clear|known|always|necessarily)|uncertain|unclear|"
-    r"unknown|undetermined|depends|depending|sometimes|partly|partially|who knows|(?:do not|don't|dont) know|no idea|"
-    r"hard to say|n a|either|neither|both$|debatable|guess|"
-    r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|(?:i|we) (?:cannot|can't|do not|don't)|"
-    r"(?:kind|sort) of$|as if$|(?:just )?(?:kidding|joking)|lol$|jk$|(?:i )?lied|sarcastically$)\b"
+    r"(?:maybe|perhaps|possibly|probably|presumably|unsure|not (?:sure|certain|clear|known|always|necessarily)|"
+    r"uncertain|unclear|unknown|undetermined|depends|depending|sometimes|partly|partially|who knows|no idea|"
+    r"(?:do not|don't|dont) know|hard to say|n a|either|neither|both$|debatable|(?:my )?(?:best )?guess|scratch that|"
+    r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|"
+    r"(?:i|we) (?:cannot|can't|do not|don't)|(?:kind|sort) of$|as if$|(?:just )?(?:kidding|joking)|lol$|jk$|"
+    r"(?:i )?lied|sarcastically$)\b"
 )
 """A doubt about the verdict itself, at the beginning of a later clause."""
 _CONDITION = re.compile(
@@ -197,7 +198,12 @@ class _Clause:
 
 def _verdict_of(text: str) -> bool | None:
     text = _QUOTE.sub(" ", text)
-    if _CUT_SHORT.search(text) or _OR_NOT.search(text) or re.search(r"\bn\s?[/.]\s?a\b|\?\s*$", text):
+    if (
+        text.lstrip().startswith("!")
+        or _CUT_SHORT.search(text)
+        or _OR_NOT.search(text)
+        or re.search(r"\bn\s?[/.]\s?a\b|\?\s*$", text)
+    ):
         return None
     han = _HAN.search(text) is not None
     clauses = _han_clauses(text) if han else [" ".join(clause.split()) for clause in _CLAUSES.split(text)]

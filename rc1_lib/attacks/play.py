@@ -9,7 +9,7 @@ from pathlib import Path
 from rc1_lib.attacks.library import Attack
 from rc1_lib.attacks.scene import Scene
 from rc1_lib.environment.turn import Limits
-from rc1_lib.errors import ConfigError
+from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Row
 
 
@@ -36,9 +36,18 @@ def read_attacks(paths: Sequence[Path]) -> dict[str, Attack]:
     """Read custom policies: each file defines one with a function `play(scene)` and gives it its name.
 
     Raises:
-        ConfigError: when a file is missing, cannot be run, or lacks this function or its docstring.
+        ConfigError: when a file is missing, cannot be run, lacks this function or its docstring, or has the name of
+            another one.
     """
-    return {path.stem: _read(path) for path in paths}
+    found = dict[str, Path]()
+    for path in paths:
+        if path.stem in found:
+            raise ConfigError(
+                f"gates.reward_hacking.own: {found[path.stem]} and {path} both define the policy '{path.stem}'; rename "
+                "one of the files"
+            )
+        found[path.stem] = path
+    return {name: _read(path) for name, path in found.items()}
 
 
 def _read(path: Path) -> Attack:
@@ -48,9 +57,22 @@ def _read(path: Path) -> Attack:
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (SyntaxError, ImportError, NameError) as error:
-        raise ConfigError(f"{path}: cannot be run ({error}); expected a function play(scene)") from None
+    except Exception as error:  # whatever the user's code raises
+        raise ConfigError(
+            f"{path}: cannot be run ({type(error).__name__}: {error}); expected a function play(scene)"
+        ) from None
     play: Callable[[Scene], None] | None = getattr(module, "play", None)
     if not callable(play) or not (play.__doc__ or "").strip():
         raise ConfigError(f"{path}: expected a function play(scene) whose docstring says what it does")
-    return Attack(path.stem, str(play.__doc__).strip().rstrip("."), play)
+
+    def guarded(scene: Scene) -> None:
+        try:
+            play(scene)
+        except RC1Error:
+            raise
+        except Exception as error:  # whatever the user's code raises
+            raise ConfigError(
+                f"{path}: play(scene) failed on the prompt {scene.user[:60]!r} ({type(error).__name__}: {error})"
+            ) from error
+
+    return Attack(path.stem, str(play.__doc__).strip().rstrip("."), guarded)

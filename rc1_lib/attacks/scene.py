@@ -54,7 +54,6 @@ class Scene:
         self._row = row
         self._world = World(row)
         self._episode = Episode(self._world, limits)
-        self.task: str = row["task"]
         self.lang: Language = row["lang"]
         self.right = str(row["answer"])
         self.user = next(str(message["content"]) for message in row["messages"] if message["role"] == "user")

@@ -131,7 +131,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         hedges(attacks),
         coverage=min(judged.coverage for judged in scored) if scored else None,
         alone=alone,
-        judge_checks=judge_checks(run, scored[1].models) if scored else (),
+        judge_checks=judge_checks(run, {*scored[0].models, *scored[1].models}) if scored else (),
     )
     through = frame.filter("worthless", pl.col("trained") > pl.col("reference_trained"))
     _write_dialogues(run, rows, through)

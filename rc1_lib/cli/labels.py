@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from rc1_lib.cli.endings import Ending, end
+from rc1_lib.cli.endings import Ending, end, then
 from rc1_lib.cli.session import Session, stages
 from rc1_lib.cli.tables import table
 from rc1_lib.cli.verdicts import show_step
@@ -35,7 +35,7 @@ def label(
         if n is not None or out is not None:
             raise ConfigError("--labels: compares, and --n and --out are for a new sheet; leave them out")
         return _compare(session, labels)
-    run = session.open({"judge.labels.path": session.inside("--out", out)})
+    run = session.open({"judge.labels.path": session.inside("--out", out)}, remembered=True)
     from rc1_lib.labels.label_file import write_sheet
     from rc1_lib.pool.checked_rows import rows_of
     from rc1_lib.pool.derived import SHADOW
@@ -49,14 +49,16 @@ def label(
     ]
     written = write_sheet(path, dialogues, n or run.config.gates.judge_agreement.min_labels, run.config.shadow.seed)
     name = run.workspace.name(path)
-    session.show(f"sheet: {path}; write good or bad under 'label', then compare: rc1 label --labels {name}")
+    session.show(
+        f"sheet: {path}; write good or bad under 'label', then compare: {then(session, 'label', '--labels', name)}"
+    )
     document = {"exit_code": 0, "sheet": name, "dialogues": written}
     return end(session, Ending("done", f"{written} dialogues to label"), document)
 
 
 def _compare(session: Session, labels: Path) -> int:
     given = session.given(labels)
-    run = session.open()
+    run = session.open(remembered=True)
     from rc1_lib.calibration.judge_agreement import judge_agreement
     from rc1_lib.labels.label_file import read_labels
 
@@ -72,8 +74,13 @@ def agreement_table(report: Mapping[str, Any]) -> Table:
         (name, *(_number(one[key]) for key in ("value", "low", "high"))) for name, one in report["agreement"].items()
     ]
     numbers = ("value", "low", "high")
-    dialogues, score = report["labels"]["dialogues"], report["judged_by"]["score"]
-    return table(f"{dialogues} dialogues, by the {score}", ("", *numbers), lines, numbers)
+    dialogues, score, judge = report["labels"]["dialogues"], report["judged_by"]["score"], report["scoring"]["judge"]
+    return table(
+        f"{dialogues} dialogues, by the {score} of {judge['model'] or judge['provider']}",
+        ("", *numbers),
+        lines,
+        numbers,
+    )
 
 
 def _number(value: float | None) -> str:

@@ -145,7 +145,7 @@ def export_world(
     The same inputs give the same manifest, rows and server, byte for byte. Limits and prices come from the
     configuration. The reward has no judge's share, because no judge is called there.
     """
-    run = session.open()
+    run = session.open(remembered=True)
     from rc1_lib.extras.worlds.package import export_world as write_world
     from rc1_lib.extras.worlds.spec import Part
 

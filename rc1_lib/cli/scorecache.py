@@ -39,7 +39,7 @@ def stat(session: Session) -> int:
     found = survey(run)
     place = store_path(run)
     if not found["exists"]:
-        session.show(str(place))
+        session.show(str(place), *_sums(found))
         words = "there is no store yet; the first scoring makes it"
         return end(session, Ending("done", words), found)
     session.show(f"{place}, {found['bytes'] / 1e6:.1f} MB with its log")
@@ -91,7 +91,7 @@ def replay_bad(
         **{name: getattr(result, name) for name in ("asked", "fixed", "left", "others")},
         "stopped": stopped,
         "calls": judged.calls if judged else 0,
-        "usd": judged.usd if judged else 0.0,
+        "usd": known_usd(run.config.judge, judged.usd, judged.calls) if judged else 0.0,
     }
     if judged is None:
         session.show(str(store_path(run)))

@@ -89,11 +89,11 @@ class RunConfig(Section):
     overclar: Overclarification
     difficulty_beta: Annotated[float, Field(ge=0)]
     """The factor on an episode's reward: 1 + beta for hard rows, 1 - beta for easy ones."""
-    target_kl: float
+    target_kl: Annotated[float, Field(gt=0)]
     """Target of `kl_coef`: the KL to the reference, in nats per token of the policy."""
     steps: Positive
     """Training steps; each samples `batch_size` episodes and updates the policy on them."""
-    seeds: tuple[Seed, ...]
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1)]
     """Training seeds; `rc1 train` uses the first, `--all-seeds` all of them."""
     lr: Annotated[float, Field(gt=0)]
     """Learning rate of the adapter; it falls linearly to 0 over `steps`."""
@@ -230,12 +230,18 @@ class RunConfig(Section):
                 raise ValueError(f"{key} and {other} have the same file name, {path}; give each file a different name")
 
     def _check_minibatches(self) -> None:
-        """Require an episode per minibatch; otherwise training would end after the first rollout."""
+        """Require an episode per minibatch, or training would end after its first rollout, and a step that learns."""
         minibatches, key = self.training.update.minibatches, "training.update.minibatches"
         if self.batch_size < minibatches:
             raise ValueError(
                 f"batch_size is {self.batch_size}, expected at least {key} ({minibatches}), since each minibatch needs "
                 f"an episode; raise batch_size or lower {key}"
+            )
+        warm_up, key = self.training.ppo.value_warm_up, "training.ppo.value_warm_up"
+        if own_name(self.training.engine) == "torch_ppo" and warm_up >= self.steps:
+            raise ValueError(
+                f"{key} is {warm_up}, expected less than steps ({self.steps}), since only the value head learns in "
+                f"these first steps; lower {key} or raise steps"
             )
 
     def _check_look(self) -> None:

@@ -48,7 +48,10 @@ OF_STRATEGIES: Mapping[str, frozenset[str]] = {
     "groups": EPISODE_FIGURES | REWARD_TERMS,
     "demonstrations": frozenset({"rows", "label_tokens"}),
     "sft": frozenset({"rows", "label_tokens"}),
+    "rows": frozenset({"rows", "answered"}),
 }
+ANSWERS = frozenset({"objective/scores", "answered"})
+"""Metrics of held-out rows of a file that the policy answers."""
 READ = frozenset({"loss", "mean_token_accuracy", "entropy"})
 """Metrics of held-out rows of a file, which are not played."""
 

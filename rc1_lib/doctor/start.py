@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from rc1_lib.check_words import check_line
 from rc1_lib.difficulty.derived import BALANCED, METRICS
@@ -60,19 +61,22 @@ def look_at_learnability(run: Run) -> Finding:
     """What the last check of learnability with this configuration found."""
     from rc1_lib.forecast.learnability import REPORT, START_REPORT
 
+    found = dict[str, dict[str, Any]]()
     for name in (REPORT, START_REPORT):
         if (path := run.workspace.path(name)).is_file():
             with in_form(path):
-                report = read_json(path)
-                if report["config_sha256"] != run.config_sha256:
-                    continue
-                if report["pass"] is True:
-                    return Finding(f"{name}: it passed")
-                failed = GateResult.from_report(report["gate"]).failures
-                return Finding(
-                    f"{name}: it failed: {'; '.join(map(check_line, failed))}",
-                    f"{failed[0].advice}; then repeat it: rc1 doctor --learnability",
-                )
+                if (report := read_json(path))["config_sha256"] == run.config_sha256:
+                    found[report["time"]] = {**report, "name": name}
+    if found:
+        report = found[max(found)]
+        if report["pass"] is True:
+            return Finding(f"{report['name']}: it passed")
+        with in_form(run.workspace.path(report["name"])):
+            failed = GateResult.from_report(report["gate"]).failures
+        return Finding(
+            f"{report['name']}: it failed: {'; '.join(map(check_line, failed))}",
+            f"{failed[0].advice}; then repeat it: rc1 doctor --learnability",
+        )
     return Finding("not tried with this configuration: rc1 doctor --learnability plays prompts, as training does first")
 
 

@@ -72,18 +72,24 @@ def figures_rows(report: Report, mode: str) -> Rows:
             rows.append((f"  {words}, down by", "", "", *_change(OVERCLAR_DROP, drop), *_wanted(check)))
     confidence = 100 * overall["change"]["success"]["confidence"]
     head = ("figure", report["before"], report["after"], "change", f"{confidence:g} % interval", "wanted", "passed")
-    return Rows(f"{mode}: {overall['prompts']:,} held-out prompts", head, rows)
+    seeds = len(report["prompts"])
+    by = f" by {seeds} seeds" if seeds > 1 else ""
+    return Rows(f"{mode}: {overall['prompts'] // seeds:,} held-out prompts{by}", head, rows)
 
 
 def groups_rows(report: Report, mode: str) -> Rows:
     """Tabulate success, right answers, asking and turns for every task, difficulty and wording, before and after."""
-    compared = report["modes"][mode]
+    compared, seeds = report["modes"][mode], len(report["prompts"])
     head = ("group", "n", "success %", "right %", "asks, needed %", "asks, not needed %", "turns")
     groups = [("all", compared["overall"])]
     for by, found in compared["by"].items():
         groups += [(f"{name} wording" if by == "wording" else name, part) for name, part in found.items()]
     rows = [
-        (name, f"{part['prompts']:,}", *(" / ".join(_pair(figure, part)) for figure in _OF_GROUP))
+        (
+            name,
+            f"{part['prompts'] // seeds:,}",
+            *(" / ".join(_pair(figure, part)) for figure in _OF_GROUP),
+        )
         for name, part in groups
     ]
     return Rows(f"{mode}, {report['before']} / {report['after']}", head, rows)

@@ -87,7 +87,8 @@ class Trial:
         longer: the turns of a few prompts with more room per turn; None if hardly any turn was cut.
         allowed: most tokens of a turn in training.
         thoughts: most tokens of its thoughts, if these have a separate budget.
-        price: what a question is worth to it; None if a server samples, which cannot be kept from asking.
+        price: what a question is worth to it; None if a server samples, which cannot be kept from asking, and if only
+            the judge's score is paid, which this does not ask for.
     """
 
     rows: Sequence[MeasuredRow]
@@ -224,7 +225,8 @@ def try_out(prepared: Prepared, prompts: int, times: int) -> Trial:
         whole = not _is_hopeless(_by_prompt(prepared, played, times))
         if whole and rest:
             played += _play(prepared, player, rest, times)
-        price = price_of_a_question(prepared, player, rows) if whole and own else None
+        priced = whole and own and config.training.reward.success > 0
+        price = price_of_a_question(prepared, player, rows) if priced else None
     turns, each = turns_of(played, prepared.form, thoughts_apart=apart), _by_prompt(prepared, played, times)
     longer = None
     if turns.cut > (1 - LEVEL) * len(turns.was_cut):

@@ -129,7 +129,8 @@ def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: floa
     variation on each prompt, estimated from the initial policy's rollouts: (z + z') sqrt(2 v / prompts). Sources:
     Cohen, "Statistical Power Analysis" (1988), section 2.3; Miller, "Adding Error Bars to Evals" (2024), section 5. The
     result is a lower bound: an effect that differs between prompts adds to the variation, and so do several prompts
-    about one source question.
+    about one source question. Where no prompt's rollouts differ, the variation is not 0 but unseen: each prompt counts
+    as if two more rollouts had differed (Laplace's rule of succession).
 
     Args:
         takes: rollouts of similar prompts; fewer than `LEAST` say nothing, and the result is infinite.
@@ -140,4 +141,6 @@ def smallest_effect_pp(takes: Sequence[Takes], prompts: int, *, confidence: floa
         return math.inf
     normal = NormalDist()
     reach = normal.inv_cdf((1 + confidence) / 2) + normal.inv_cdf(power)
-    return 100 * reach * math.sqrt(2 * fmean(prompt.variance for prompt in takes) / prompts)
+    seen = fmean(prompt.variance for prompt in takes)
+    unseen = fmean((n + 1) / (n + 2) ** 2 for n in (len(prompt.solved) for prompt in takes))
+    return 100 * reach * math.sqrt(2 * (seen or unseen) / prompts)

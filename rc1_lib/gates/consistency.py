@@ -29,6 +29,7 @@ from rc1_lib.runtime.batches import gc_paused
 from rc1_lib.task_specs import is_right, task_spec
 
 _ADVICE = "drop the rows listed, or build the pool again with --rebuild: the builder writes no such rows"
+_MARK_ADVICE = "remove or rewrite the questions listed in the source: such a mark would end a message or begin a call"
 _MAX_OTHER_SUMS = 0.2
 """Largest share of word problems whose last calculation is not the gold answer: public annotations have errors."""
 _SHOWN = 200
@@ -62,7 +63,8 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, pack: Pack)
             if task_spec(row["task"]).word_problem and (of_reason := sums(row)):
                 reckoned += 1
                 elsewhere += not is_right(row["task"], of_reason[-1][1], row["answer"], tuple(row["aliases"] or ()))
-    checks = [at_most(f"rows with {kind}", rows_with[kind], 0, _ADVICE) for kind in Kind]
+    advice = {Kind.MARK: _MARK_ADVICE}
+    checks = [at_most(f"rows with {kind}", rows_with[kind], 0, advice.get(kind, _ADVICE)) for kind in Kind]
     played = sum(rows.height for rows in files.values())
     checks.append(at_least("rows played again", played, 1, "there are no rows to play"))
     checks.append(_sums(reckoned, elsewhere))

@@ -60,6 +60,7 @@ _ADVICE = {
     Fault.UNSETTLED: "let the user's reply name the missing piece (`user_replies.gives`), and the pages that it leads "
     "to name each other",
 }
+_NOT_LOOKED_AT = "needing rows not looked at, without slot or user replies"
 _MAX_ROWS = 0.005
 """Largest share of a task's rows, in the worst file, with one kind of fault: names and figures may meet by accident."""
 _MAX_BY_WORDS = 0.85
@@ -136,8 +137,15 @@ def _judged(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResul
             for fault, found, expected in _faults(row, name, solver_of(row), of_task[row["task"]]):
                 if len(listed) < MAX_OFFENDERS:
                     listed.append(_offender(row, name, fault.value, found, expected))
-    checks = [at_least("rows looked at", sum(rows.height for rows in files.values()), 1, "there are no rows")]
+    whole = (Fault.UNDETERMINED, Fault.UNSETTLED)  # a complete row with a solver has the first, a needing one the other
+    looked = sum(n for tally in of_task.values() for (fault, _), n in tally.looked.items() if fault in whole)
+    if not looked and (rows := pl.concat(files.values())).height and not rows["needs_clarification"].any():
+        return GateResult("missing_piece", not_applicable="no row withholds anything, and none has a solver")
+    checks = [at_least("rows looked at", looked, 1, "there are no rows")]
     for task, tally in of_task.items():
+        if tally.rows[_NOT_LOOKED_AT]:
+            seen = sum(n for (fault, _), n in tally.looked.items() if fault is Fault.UNSETTLED)
+            checks.append(at_least(f"needing rows looked at[{task}]", seen, 1, "give them a slot and user replies"))
         checks += _shares(task, tally)
     read = [(task, *reader) for task, tally in of_task.items() for reader in _readers(tally)]
     for task, name, answers, played in read:
@@ -176,7 +184,7 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
         return
     slot = row.get("slot")
     if not slot or not is_playable(row):
-        tally.rows["needing rows not looked at, without slot or user replies"] += 1
+        tally.rows[_NOT_LOOKED_AT] += 1
         return
     tally.rows[f"needing rows, the piece {slot.get('way') or 'gone'}"] += 1
     tally.withheld[slot.get("vague") or ""] += 1

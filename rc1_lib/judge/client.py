@@ -101,7 +101,8 @@ class JudgeClient:
         self._provider = open_provider(config)
         self._spec, self._endpoint = spec, endpoint(config)
         self._secrets = secrets()
-        self._answered = 0  # replies
+        self.stored = 0  # scores of the same dialogues from before: as many refusals may be of single dialogues
+        self._answered = 0
         self._rejected = 0  # requests refused permanently
         self._unanswered = 0  # consecutive attempts without a reply, not counting rate-limited ones
         self._throttled_since: float | None = None
@@ -155,6 +156,8 @@ class JudgeClient:
     async def _attempt(self, request: SampleRequest, template: Ask, state: _AttemptState, fresh: bool) -> SampleResult:
         state.attempts += 1
         while True:
+            if self.stop:  # what was awaited before knows; what begins now would wait for a slot as long as a pause
+                raise Stopped(self.stop)
             async with AsyncExitStack() as stack:
                 await self._unless_stopped(self._affordable(template))
                 permit = await self._unless_stopped(stack.enter_async_context(self.limiter.slot()))
@@ -304,7 +307,8 @@ class JudgeClient:
     def _note_rejection(self, failure: CallFailedError) -> None:
         """Stop the run if the refusal affects every call (key, model, quota), not just this dialogue."""
         self._rejected += 1
-        if failure.of_all or (not self._answered and self._rejected >= self.config.limits.concurrency[1]):
+        expected = self.config.limits.concurrency[1] + self.stored
+        if failure.of_all or (not self._answered and self._rejected >= expected):
             self.halt(f"the provider refuses: {mask(failure.detail, self._secrets)}")
 
     def _end(self, line: Line, reserved: float, text: str = "") -> None:

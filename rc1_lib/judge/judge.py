@@ -124,11 +124,13 @@ class Judge:
         all are stored and the version was last checked long ago, one sample is asked again to check it.
         """
         stored = self._find(client, wanted)
+        client.stored = sum(reply.scores is not None for reply in stored.values())
         await run.ask([request for request in wanted if request.key not in stored], fresh=False)
         left = [request for request in wanted if request.key in stored]
         seen = self.store.model_of(endpoint(self.config))
         if left and seen is not None and self._is_old(seen[1]) and self.config.provider in LIVE:
-            await run.ask(left[:1], fresh=True)
+            asked = next((one for one in left if stored[one.key].scores is not None), left[0])
+            await run.ask([asked], fresh=True)
             checked = self.store.model_of(endpoint(self.config))
             if not client.stop and (checked is None or checked[1] <= seen[1]):
                 client.stop = (
@@ -136,8 +138,8 @@ class Judge:
                     "current model; run again when it answers"
                 )
                 return []
-            if left[0].key in run.got and run.got[left[0].key].scores is not None:
-                left = left[1:]  # otherwise the stored reply still counts, unless another version answered
+            if asked.key in run.got and run.got[asked.key].scores is not None:
+                left.remove(asked)  # otherwise the stored reply still counts, unless another version answered
         return run.replay(left, self._find(client, left))
 
     def _find(self, client: JudgeClient, wanted: Sequence[SampleRequest]) -> dict[str, Reply]:

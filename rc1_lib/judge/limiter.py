@@ -39,7 +39,7 @@ _HOLDS = (32, 128)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentRates:
-    """Figures of the last minute, and counts of the limiter's whole life; a latency is None without answers."""
+    """Figures of the last minute; a latency is None without answers."""
 
     rps: float = 0.0
     """Requests ended per second."""
@@ -51,8 +51,6 @@ class RecentRates:
     """Requests that may be in flight now."""
     rate: float = 0.0
     """The current pace, requests per second."""
-    requests: int = 0
-    throttled: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -104,7 +102,7 @@ class Limiter:
         self._at_random, self._believed, self._evidence = 0.0, 0, 0.0
         # Requests of the last minute: time of their end, latency, whether with a 429.
         self._ended: deque[tuple[float, float | None, bool]] = deque()
-        self._requests = self._throttles = self._in_flight = 0
+        self._in_flight = 0
         self._turn = asyncio.Lock()  # wakes its waiters in order of arrival; its holder is first in the queue
         self._freed = asyncio.Event()
         self._next_token = self._resume_at = -math.inf
@@ -126,7 +124,6 @@ class Limiter:
             avg_latency_ms=1000.0 * sum(latencies) / len(latencies) if latencies else None,
             p95_latency_ms=1000.0 * latencies[math.ceil(0.95 * len(latencies)) - 1] if latencies else None,
             in_flight=self._in_flight, concurrency=self._bound, rate=self._rate,
-            requests=self._requests, throttled=self._throttles,
         )  # fmt: skip
 
     @asynccontextmanager
@@ -162,7 +159,6 @@ class Limiter:
                 self._growth = min(self._growth * _FASTER, _START)
             self._next_token = now + 1.0 / self._rate  # one token: a bucket of more would send bursts
             self._in_flight += 1
-            self._requests += 1
             return Permit(self, level=self._in_flight, cuts=self._cuts)
 
     def _answered(self, permit: Permit, latency_s: float) -> None:
@@ -178,7 +174,6 @@ class Limiter:
                 self._bound, self._held = self._bound + 1, 0
 
     def _throttled(self, permit: Permit, retry_after: float | None) -> None:
-        self._throttles += 1
         self._count(None, throttled=True)
         self._pause(retry_after)
         if permit.cuts != self._cuts:

@@ -51,9 +51,9 @@ def survey(run: Run) -> dict[str, Any]:
         JSON-ready: `path, exists, bytes`; `replies`, one record per instructions, model
         and outcome with `replies, expired, oldest_days, newest_days`; `attempts`, one record per outcome with `lines,
         retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, the number of scores from
-        the store; `hit_rate`, the replays' share of all scores, None without scores; and `others`, the stores next to
-        it (of the attack, of a trial) with `path, calls, usd, cost_unknown`. `usd` sums the known costs, at the prices
-        configured at the time; `cost_unknown` counts attempts that may have been billed.
+        the store; `hit_rate`, the replays' share of all scores, None without scores; and `others`, all other stores
+        (such as the attack's, the baseline's, a training's) with `path, calls, usd, cost_unknown`. `usd` sums the known
+        costs, at the prices configured at the time; `cost_unknown` counts attempts that may have been billed.
     """
     size = _bytes(run)
     with existing_store(run) as store:
@@ -77,10 +77,10 @@ def survey(run: Run) -> dict[str, Any]:
 
 
 def _other_stores(run: Run) -> list[dict[str, Any]]:
-    """Sum up the calls and costs in the stores next to the run's own: the attack's, a trial's."""
+    """Sum up calls and costs in all other stores: the attack's, a trial's, the baseline's, a training's episodes."""
     own = store_path(run)
     found = []
-    for path in sorted(own.parent.glob(f"{own.stem}.*{own.suffix}")):
+    for path in sorted(set(own.parent.rglob(f"*{own.suffix}")) - {own}):
         where = run.workspace.name(path)
         with open_store(run, where) as store:
             attempts = store.log().filter(~_HIT)

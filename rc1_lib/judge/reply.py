@@ -111,7 +111,7 @@ def read_scores(
     """
     names = tuple(dimensions)
     body, alone = _find_json(text, channel)
-    if not alone and any(all(name in (message.get("content") or "") for name in names) for message in dialogue):
+    if not alone and all(name in said for said in [_said(dialogue)] for name in names):
         raise BadReplyError("holds more than its grades, and the dialogue mentions grades too: it may be a quotation")
     if not isinstance(body, dict):
         raise BadReplyError(f"is a JSON {type(body).__name__}, expected an object")
@@ -122,6 +122,15 @@ def read_scores(
     if not isinstance(body[REASON], str):
         raise BadReplyError(f"has a {REASON} that is not a string")
     return {name: _score(name, body[name]) for name in names}
+
+
+_ESCAPED = re.compile(r"\\+u([0-9a-fA-F]{4})")
+
+
+def _said(dialogue: Sequence[Message]) -> str:
+    """Return all that a dialogue says, in its calls too, which a policy writes itself."""
+    said = "\n".join(f"{one.get('content') or ''}\n{json.dumps(one.get('tool_calls') or [])}" for one in dialogue)
+    return _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), said)
 
 
 def _find_json(text: str, channel: Channel) -> tuple[Any, bool]:
@@ -166,7 +175,8 @@ def _parse_json(text: str) -> Any:
 
 def _score(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadReplyError(f"has {name} = {json.dumps(value)[:40]}, expected a number")
+        found = f"a {type(value).__name__}" if isinstance(value, dict | list) else json.dumps(value)[:40]
+        raise BadReplyError(f"has {name} = {found}, expected a number")
     if not 0 <= value <= 1:  # also rejects NaN, infinities and integers too large for a float
         raise BadReplyError(f"has {name} = {str(value)[:20]}, expected a number from 0 to 1")
     return float(value)

@@ -215,7 +215,7 @@ def _rows(replies: pl.DataFrame, config: JudgeConfig, spec: JudgeSpec, max_varia
     return rows.with_columns(
         # A dialogue that lacks a sample has no numbers at all.
         *(pl.when("scored").then(pl.col(name)).alias(name) for name in numbers),
-        unstable=(pl.max_horizontal(variances) > max_variance).fill_null(False),
+        unstable=pl.col("scored") & (pl.max_horizontal(variances) > max_variance).fill_null(False),
         reason=pl.when("scored").then(pl.lit("")).otherwise("reason"),
     )
 

@@ -81,6 +81,10 @@ def _lines(change: Mapping[str, Any]) -> str:
     return f"Lines: {100 * change['confidence']:g}{NO_BREAK}% bootstrap intervals over source questions"
 
 
+def _each(seeds: int) -> str:
+    return f", each played by the policies of {seeds} seeds" if seeds > 1 else ""
+
+
 _PARTS = {
     "success": "all", "success_needed": "asking\nneeded", "success_clear": "nothing\nmissing",
     "success_hard": "hard,\nmulti-hop",
@@ -93,7 +97,7 @@ _RIGHT = {
 
 def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", caption: str = "") -> None:
     """Draw success and right answers over all prompts, where asking is needed and not, by task and by difficulty."""
-    compared, groups = report["modes"][mode], report["groups"]
+    compared, groups, seeds = report["modes"][mode], report["groups"], len(report["prompts"])
     overall = compared["overall"]
     counts = {
         "success": overall["prompts"], "success_needed": groups["need asking"], "success_clear": groups["clear"],
@@ -103,14 +107,17 @@ def success(path: Path, report: Mapping[str, Any], *, mode: str = "sampled", cap
     split = [[(re.sub(r"(?<=[a-z])(?=[A-Z]+$)", "\n", task_spec(name).label), part)
               for name, part in compared["by"]["task"].items()], list(compared["by"]["bucket"].items())]  # fmt: skip
     sections: list[list[Pair]] = [
-        [(f"{words}\n{counts[name]:,}", overall, name) for name, words in _PARTS.items()],
-        *([(f"{label}\n{found['prompts']:,}", found, "success") for label, found in groups] for groups in split),
+        [(f"{words}\n{counts[name] // seeds:,}", overall, name) for name, words in _PARTS.items()],
+        *(
+            [(f"{label}\n{found['prompts'] // seeds:,}", found, "success") for label, found in groups]
+            for groups in split
+        ),
     ]
     figure = canvas(
         f"Success and right answers on held-out prompts, {mode}",
         sentence(
-            "Below each pair: number of prompts. Solid, with its number: success. Lighter, on top: right without "
-            "asking, which is no success; together they are the right answers",
+            f"Below each pair: number of prompts{_each(seeds)}. Solid, with its number: success. Lighter, on top: "
+            "right without asking, which is no success; together they are the right answers",
             _chance(report),
             _lines(overall["change"]["success"]),
             caption,
@@ -135,11 +142,12 @@ def _chance(report: Mapping[str, Any]) -> str:
 
 def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
     """Draw the share of prompts in which the policy asks, sampled and greedy, by what is missing and by wording."""
-    groups = report["groups"]
+    groups, seeds = report["groups"], len(report["prompts"])
     figure = canvas(
         "When it asks, before and after training",
         sentence(
-            f"n = {groups['need asking']:,} prompts where something is missing, {groups['clear']:,} where nothing is",
+            f"n = {groups['need asking'] // seeds:,} prompts where something is missing, {groups['clear'] // seeds:,} "
+            f"where nothing is{_each(seeds)}",
             "Asked about: with at least one question to the user. 'Vague' words sound as if something was missing",
             _lines(report["modes"]["sampled"]["overall"]["change"]["success"]),
             caption,

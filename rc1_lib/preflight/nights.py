@@ -54,6 +54,7 @@ class Night:
     Attributes:
         id: the flow run's id; a night is recorded once, even if several processes report it.
         run: the run that was judged; None if the configuration was rejected.
+        ticket_sha256: digest of the ticket that was valid when the night began; None if none was.
         began: its start, in seconds since 1970.
         verdict: its outcome in a sentence.
         rounds: round -> the gates' verdicts.
@@ -62,6 +63,7 @@ class Night:
     id: str
     place: Workspace
     run: Run | None = None
+    ticket_sha256: str | None = None
     began: float = field(default_factory=time.time)
     outcome: NightOutcome = NightOutcome.ERROR
     verdict: str = ""
@@ -105,6 +107,7 @@ class Night:
             "verdict": self.verdict,
             "profile": self.run.config.profile if self.run else None,
             "config_sha256": self.run.config_sha256 if self.run else None,
+            "ticket_sha256": self.ticket_sha256,
             "gates": {name: {one.name: _brief(one) for one in results} for name, results in self.rounds.items()},
             "judge": _asked_since(self.run, self.began) if self.run else None,
         }

@@ -34,7 +34,10 @@ _ALL = (
 )  # fmt: skip
 _DATA = (*_ALL, "attacks", "difficulty", "labels", "pool", "sources")
 _TRAINING = (*_ALL, "training")
-_JUDGES = ("evaluation", "evidence.py", "gates", "preflight", "provenance", "run.py", "scale_up", "vouched.py")
+_JUDGES = (
+    "evaluation", "evidence.py", "forecast", "gate_report.py", "gates", "preflight", "provenance", "run.py", "scale_up",
+    "vouched.py",
+)  # fmt: skip
 _ROOMS: Mapping[Made, tuple[str, ...]] = {
     "data": tuple(f"rc1_lib/{room}" for room in _DATA),
     "training": tuple(f"rc1_lib/{room}" for room in _TRAINING),

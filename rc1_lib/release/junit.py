@@ -37,7 +37,7 @@ def write_junit(run: Run) -> Page:
 
     A failed gate is a failure with its sentence, one without a verdict an error; a waived or not applicable one, and
     one that waits for another, is skipped with the reason. A round that was not judged, and a ticket that is missing,
-    revoked or another than the policy's, fail too: a preflight that ended early is never all green.
+    revoked or another than the policy's, fail too.
 
     Raises:
         RC1Error: when a report cannot be read or has another form.

@@ -16,6 +16,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import read_verified
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, in_form, read_json
+from rc1_lib.workspace.file_hashes import sha256_file
 
 _AGAIN = "train again: rc1 train"
 
@@ -111,6 +112,7 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
                 raise TypeError(f"{name}: found {type(body[name]).__name__}, expected an object")
         if not all(isinstance(one, str) for one in (body["episodes"]["path"], *body["plots"].values())):
             raise TypeError("episodes, plots: a path is not text")
+        episodes, wanted = run.workspace.path(body["episodes"]["path"]), body["episodes"]["sha256"]
         gate = GateResult.from_report(body["gate"])
     if body.get("pass") is not True or training.get("pass") is not True:
         failed = [check.name for check in gate.failures]
@@ -118,6 +120,8 @@ def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:
             f"no release: the gate {gate.name} failed ({', '.join(failed) or gate.error or 'the training failed'}); "
             f"`rc1 report` shows it"
         )
+    if not episodes.is_file() or sha256_file(episodes) != wanted:
+        raise RC1Error(f"no release: {episodes}: does not match {_name(run)}; {_AGAIN}")
     return dict(body)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from rc1_lib.calibration.keyed_report import REPORT
-from rc1_lib.check_words import check_rows, round_sentence
+from rc1_lib.check_words import check_rows, gate_sentence, round_sentence
 from rc1_lib.difficulty.steps import REPORT as DIFFICULTY
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.derived import EVALUATION, TRAINING_REPORT
@@ -83,6 +83,7 @@ def write_page(run: Run) -> Page:
         failed=failed,
         facts=_facts(run, ticket),
         waivers=_waivers(rounds),
+        judged=bool(rounds),
         changed=_changed(run, rounds, evaluation),
         headlines=_headlines(run, evaluation),
         sections=[_policy(run, evaluation), _training(run, training), _reward(run, rounds), _data(run), _gates(rounds)],
@@ -125,7 +126,10 @@ class Round:
 
 
 def rounds_of(run: Run) -> list[Round]:
-    """Return both rounds (a failed report comes before a passed one) and those of the latest nightly."""
+    """Return both rounds (a failed report comes before a passed one), and those of the nightly.
+
+    A round that a later preflight judged again is left out of the nightly's.
+    """
     found = []
     for number in (1, 2):
         name = FAILED[number] if run.workspace.path(FAILED[number]).is_file() else PASSED[number]
@@ -134,7 +138,10 @@ def rounds_of(run: Run) -> list[Round]:
                 found.append(Round(f"round {number}", name, body, _gates_in(body["gates"])))
     if (body := read_report(run, _NIGHTLY)) is not None:
         with in_form(run.workspace.path(_NIGHTLY)):
+            times = {one.name.replace(" ", ""): str(one.body.get("time")) for one in found}
             for name, gates in body["rounds"].items():
+                if times.get(name, "") > str(body["time"]):
+                    continue
                 found.append(Round(f"nightly, {name}", _NIGHTLY, body, _gates_in(gates)))
     return found
 
@@ -189,14 +196,9 @@ def _facts(run: Run, ticket: _Body) -> list[tuple[str, str]]:
 
 
 def _waivers(rounds: Sequence[Round]) -> dict[str, str]:
-    """Return gate -> why it was waived, or why it has nothing to judge."""
-    found = {}
-    for gate in (gate for one in rounds for gate in one.gates):
-        if gate.status is Status.WAIVED:
-            found[gate.name] = f"waived: {gate.waiver}"
-        elif gate.status is Status.NOT_APPLICABLE:
-            found[gate.name] = f"not applicable: {gate.not_applicable}"
-    return found
+    """Return gate -> why it gave no verdict."""
+    gates = (gate for one in rounds for gate in one.gates)
+    return {gate.name: gate_sentence(gate) for gate in gates if gate.status not in (Status.PASSED, Status.FAILED)}
 
 
 def _changed(run: Run, rounds: Sequence[Round], evaluation: _Body) -> Rows:

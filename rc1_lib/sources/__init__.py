@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.source_path import is_rows, source_path
@@ -12,12 +13,12 @@ from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.gym import PREFIX, load_gym
-from rc1_lib.sources.hub import load_hub
+from rc1_lib.sources.hub import load_hub, local_files
 from rc1_lib.sources.loaded import Loaded
 from rc1_lib.sources.local import data_files, load_local
 from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.task_specs import task_names
-from rc1_lib.workspace.artifacts import Workspace, sha256_files
+from rc1_lib.workspace.artifacts import Workspace, sha256_files, sha256_json
 from rc1_lib.workspace.file_hashes import sha256_known
 
 _SPARE = 1.2
@@ -57,14 +58,18 @@ def held_out_elsewhere(config: RunConfig, workspace: Workspace) -> list[Question
 
 
 def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
-    """Return the SHA-256 of the source's files, or "embedded" or "hub" for these sources, which have no files here.
+    """Return the SHA-256 of the source's files; "embedded" or "hub" for a source without files here.
 
     Raises:
         SourceError: when the source does not exist, or is a file that does not contain rows.
     """
     use = config.sources.use
-    if use in ("embedded", "hub"):
+    if use == "embedded":
         return use
+    if use == "hub":
+        files = {task: map(Path, local_files(name)) for task, name in config.sources.hub.items()}
+        here = {task: found for task, some in files.items() if (found := list(map(sha256_known, some)))}
+        return sha256_json(here) if here else use
     place = source_path(use, workspace)
     if not place.exists():
         raise SourceError(f"{place}: source not found; sources.use takes embedded, hub, a folder or a .jsonl file")

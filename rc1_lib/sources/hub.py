@@ -62,7 +62,7 @@ def _entries(rows: Sequence[Mapping[str, Any]], name: str, split: str) -> Iterat
 
 
 def _split(name: str) -> str:
-    return SPLIT if _local_files(name) else [*name.split(":"), "", ""][2] or SPLIT
+    return SPLIT if local_files(name) else [*name.split(":"), "", ""][2] or SPLIT
 
 
 def _fetch(task: Task, name: str, split: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
@@ -70,7 +70,7 @@ def _fetch(task: Task, name: str, split: str, cache_dir: Path | None) -> Sequenc
     import datasets
     from datasets.exceptions import DatasetsError
 
-    path, files = Path(name), _local_files(name)
+    path, files = Path(name), local_files(name)
     place: dict[str, Any] = (
         {"path": _BUILDERS.get(form_of(Path(files[0])), "json"), "data_files": files}
         if files
@@ -94,7 +94,7 @@ def _fetch(task: Task, name: str, split: str, cache_dir: Path | None) -> Sequenc
     return rows
 
 
-def _local_files(name: str) -> list[str]:
+def local_files(name: str) -> list[str]:
     """Return the files that `name` refers to if it is a path; empty for a hub name."""
     path = Path(name)
     if path.is_dir():

@@ -38,7 +38,7 @@ def read_table(path: Path) -> Iterator[FileRecord]:
     try:
         with open_regular(path) as stream:
             table = pl.read_parquet(stream)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise SourceError(f"{path} cannot be read as a Parquet table ({error}); fetch the file again.") from None
     yield from (FileRecord(row, index, index + 1) for index, row in enumerate(table.iter_rows(named=True)))
 
@@ -101,6 +101,9 @@ def _array(content: str, path: Path) -> Iterator[tuple[int, Any]]:
         at = _skip_space(content, end)
         mark = content[at : at + 1]
         if mark == "]":
+            if _skip_space(content, at + 1) != len(content):
+                here = line + content.count("\n", counted, at)
+                raise SourceError(f"{path}, line {here}: text follows the array's end; expected one array in the file.")
             return
         if mark != ",":
             here = line + content.count("\n", counted, at)

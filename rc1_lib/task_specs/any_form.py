@@ -6,6 +6,8 @@ columns of a data set these are.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,15 +20,16 @@ from rc1_lib.records import Passage, Question, Slot, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.gsm8k import guess_number
 from rc1_lib.task_specs.hotpotqa import guess_title
-from rc1_lib.task_specs.spec import Parser, TaskSpec
+from rc1_lib.task_specs.spec import Parser, TaskSpec, UnusableRecord
 from rc1_lib.task_specs.strategyqa import guess_verdict, names_in
 from rc1_lib.task_specs.withheld_name import name_slot
-from rc1_lib.task_specs.wording import sentences, tidy
+from rc1_lib.task_specs.wording import occurrences, sentences, tidy
 
 MOST_WORDS = 20
 """Words of the longest answer: a rule that compares word for word rejects nearly everything said in more."""
 _ASK = "What is the answer?"
 """The question of a record whose only sentence is what it is about, such as `7, 9, 11, ?`."""
+_HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]")
 _NOT_ABOUT = "nothing can be withheld: the question asks about no name that the text has"
 
 
@@ -41,6 +44,8 @@ def parser(task: str, read: Callable[[object], str]) -> Parser:
         text = tidy(record_fields.text(record, "question"))
         if not text:
             raise record_fields.wrong_type("question", record["question"], "a question")
+        if len(_HAN.findall(text)) > len(_LETTERS.findall(text)):
+            raise UnusableRecord("the question is mostly Chinese; the templates for any data set are English")
         choices = _choices(record)
         answer, *aliases = map(read, _answers(record, choices))
         if record.get("context") is not None:
@@ -49,7 +54,9 @@ def parser(task: str, read: Callable[[object], str]) -> Parser:
             told, ask = _split(text, alone=not choices)
         if choices:
             told = [*told, f"The options are: {'; '.join(choices)}."]
-        support = [one for one in told if answer in one and not choices] or told
+        # Which sentences say "no" or "2" says nothing; where they answer a question, all of the text is evidence.
+        quoted = task == "any_text" and not choices
+        support = [one for one in told if quoted and occurrences(answer, one)] or told
         page, slot, kept = _page(ask, " ".join(told), answer, f"Text {origin} {index}", bool(choices))
         return Question(
             id=f"{task}/{origin}/{index}",
@@ -178,8 +185,12 @@ def _verdict(value: object) -> str:
     return "yes" if stated else "no"
 
 
+def _finite(value: str | float) -> bool:
+    return isinstance(value, str) or math.isfinite(value)
+
+
 def _text(value: object) -> str:
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float) or isinstance(value, bool) or not _finite(value):
         raise record_fields.wrong_type("answer", value, "a text, a number or a list of them")
     text = tidy(str(value))
     if not normalised(text):

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from rc1_lib.answer_rules import same_number
+from rc1_lib.answer_rules.golds import number
 from rc1_lib.answer_rules.numbers import last_number
 from rc1_lib.numbers.calculator import CalculatorError, evaluate, format_number
 from rc1_lib.records import Passage, Question, Step
@@ -68,9 +69,10 @@ def _final_answer(solution: str) -> tuple[str, tuple[str, ...]]:
     if not mark:
         raise UnusableRecord("no #### line")
     written = tidy(final)
-    plain = written.replace(",", "").lstrip("$")
-    if not _NUMBER.fullmatch(plain):
+    plain = written.lstrip("$").removesuffix(".").strip()
+    if number(plain) is None:  # a comma that does not part thousands is one, since `1,5` may be 1.5
         raise UnusableRecord("answer is not a number")
+    plain = plain.replace(",", "")
     return plain, () if plain == written else (written,)
 
 

@@ -57,11 +57,11 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
 
 
 def _pages(context: object) -> dict[str, list[str]]:
-    """Return sentences by title, in the record's order; if two pages have the same title, the first counts."""
+    """Return sentences by title, in the record's order, without empty pages; of two with one title the first counts."""
     pages: dict[str, list[str]] = {}
     for title, sentences in _pairs(context, "context", "sentences"):
         pages.setdefault(tidy(title), record_fields.text_list(sentences, "context"))
-    return pages
+    return {title: sentences for title, sentences in pages.items() if title and tidy(" ".join(sentences))}
 
 
 def _support(facts: object, pages: Mapping[str, list[str]], ask: str) -> dict[str, list[int]]:

@@ -40,9 +40,9 @@ SCORES = "data/judge/episodes"
 REPLIES = f"{SCORES}/replies.sqlite"
 STEPS = "steps"
 ASKED = "asked"
+"""Folder with one file per step that has no scores yet: who has asked about it."""
 MIN_SCORED = 0.9
 """Share of a step's episodes that must have a score: with fewer, what is left would be a choice of the judge's."""
-"""Folder with one file per step that has no scores yet: who has asked about it."""
 _NO_LIMIT = Budget(max_usd=None, max_calls=None)
 
 

@@ -43,7 +43,7 @@ def restore_process(saved: Mapping[str, Any]) -> list[str]:
 
 
 def rng_state() -> dict[str, Any]:
-    """Return the states of NumPy's and torch's global generators, including those of CUDA and MPS.
+    """Return the states of NumPy's and torch's global generators, including those of the current GPU.
 
     RC1 draws from its own generators, but the libraries (dropout, TRL, PEFT) draw from these. Python's generator is not
     included, because `begin_step` sets it.
@@ -52,7 +52,7 @@ def rng_state() -> dict[str, Any]:
     numpy["state"]["key"] = numpy["state"]["key"].tolist()
     states: dict[str, Any] = {"numpy": numpy, "torch": torch.get_rng_state()}
     if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state_all()
+        states["cuda"] = torch.cuda.get_rng_state()
     if torch.backends.mps.is_available():
         states["mps"] = torch.mps.get_rng_state()
     return states
@@ -85,7 +85,8 @@ def restore_rng(states: Mapping[str, Any]) -> None:
     np.random.set_state(states["numpy"])
     torch.set_rng_state(states["torch"])
     if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(states["cuda"])
+        first, *_ = states["cuda"] if isinstance(states["cuda"], list) else [states["cuda"]]  # once: of every GPU
+        torch.cuda.set_rng_state(first)
     if "mps" in states and torch.backends.mps.is_available():
         torch.mps.set_rng_state(states["mps"])
 

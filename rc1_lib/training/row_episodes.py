@@ -18,7 +18,7 @@ from rc1_lib.answer_rules.names import name_f1
 from rc1_lib.config.file import load_config
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.markers import THINK_END, TURN_ENDS, defused
+from rc1_lib.environment.markers import THINK, THINK_END, TURN_ENDS, defused
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.environment.turn import Limits
 from rc1_lib.records import MeasuredRow, Message
@@ -60,6 +60,7 @@ def run_of(config: TrainConfig, rows: int) -> RunConfig:
         "training.update.micro_tokens": config.data.batch_size * longest,
         "training.update.max_grad_norm": engine.max_grad_norm,
         "training.rollout.sampling_copy": "none",
+        "training.ppo.value_warm_up": 0,  # a small run may be shorter
     }
     overrides = [f"{key}={value}" for key, value in given.items() if value is not None]
     return load_config(PROJECT_ROOT / PUBLISHED, overrides)
@@ -147,8 +148,10 @@ class _OneAnswer(Episode):
         )  # fmt: skip
 
     def say(self, text: str, *, tokens: int | None = None, cut: bool = False) -> list[Message]:
-        """Take the answer, without its thoughts, and end."""
+        """Take the answer, without its thoughts, and end. What a limit cut, or only thought, is no answer."""
         answer = text.removesuffix(TURN_ENDS[0]).rpartition(THINK_END)[2].strip()
+        if cut or THINK in answer:
+            answer = ""
         self.messages.append({"role": "assistant", "content": answer})
         self.status = EpisodeStatus.MAX_TOKENS if cut else EpisodeStatus.ANSWERED
         self._outcome = replace(self._outcome, status=self.status, answer=answer, turns=1, tokens=tokens or 0)

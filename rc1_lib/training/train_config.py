@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from rc1_lib.config.curriculum import Tracking
 from rc1_lib.config.engines import ENGINES, STRATEGIES, LearnsFrom, Spec, names_of, own_name
 from rc1_lib.config.file import read_model
-from rc1_lib.config.step_metrics import HELD_OUT, READ, unmeasured
+from rc1_lib.config.step_metrics import ANSWERS, HELD_OUT, READ, unmeasured
 from rc1_lib.config.values import MetricName, NotNegative, Positive, Section, Seed, WrittenPath
 from rc1_lib.errors import ConfigError
 
@@ -222,10 +222,13 @@ class TrainConfig(Section):
         return self
 
     def _unmeasured(self, metric: str) -> str:
-        """Return why the metric is never measured, or "". Engines for episodes are rejected elsewhere."""
-        if ENGINES[own_name(self.engine.name)].learns_from is not LearnsFrom.DEMONSTRATIONS:
-            return ""
-        return unmeasured(metric, self.engine.name, self.strategy.name, looked=READ)
+        """Return why the metric is never measured, or "". Engines for groups are rejected elsewhere."""
+        match ENGINES[own_name(self.engine.name)].learns_from:
+            case LearnsFrom.DEMONSTRATIONS:
+                return unmeasured(metric, self.engine.name, self.strategy.name, looked=READ)
+            case LearnsFrom.EPISODES:
+                return unmeasured(metric, self.engine.name, "rows", looked=ANSWERS)
+        return ""
 
 
 def load_train_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:

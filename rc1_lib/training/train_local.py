@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 
 from rc1_lib.config.engines import own_name
 from rc1_lib.config.file import flatten
+from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.updates import Steps
 from rc1_lib.training import train_config
 from rc1_lib.training.another_run import Differs, check_no_other_run, differences, state_of_run
@@ -167,6 +168,7 @@ def _trainer(
         for name, evaluation in ((data.train_path, False), (data.eval_path, True))
     )
     strategy: Strategy = make_strategy(config.strategy.name) if setup.run is None else RowPPO(setup.run)
+    published = {} if setup.run is None else {"published": _published(setup.run)}
     return Trainer(
         make_engine(config.engine.name, notice),
         setup,
@@ -179,6 +181,7 @@ def _trainer(
             "config": _decisive(config),
             "base": base_fingerprint(model),
             "data": {name: sha256_file(workspace.path(name)) for name in (data.train_path, data.eval_path)},
+            **published,
         },
         run.grace_s,
     )
@@ -268,6 +271,17 @@ def _resumed(
         notice(shown)
     notice(f"resumed from {path.name}; the settings of this command match those of the checkpoint")
     return state
+
+
+def _published(run: RunConfig) -> dict[str, Any]:
+    """Return what PPO takes from the published configuration, beyond what the small file says."""
+    training = run.training
+    return {
+        "ppo": training.ppo.model_dump(mode="json"),
+        "kl_stop": training.update.kl_stop,
+        "kl_coef": run.kl_coef,
+        "temperature": training.rollout.temperature,
+    }
 
 
 def _decisive(config: TrainConfig) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class Trainer:
             The number of finished steps.
 
         Raises:
-            CheckpointError: if `resume` is not a state of this engine or these callbacks.
+            CheckpointError: if `resume` is not a state of this engine.
             DivergedError: if a step, or the state it leaves, has NaN or infinity. The message names the step.
             RC1Error: the first error of a callback at the end, after all of them have ended; later ones are its notes.
         """
@@ -115,10 +115,10 @@ class Trainer:
         return taken
 
     def restore(self, state: CheckpointState) -> None:
-        """Restore what `snapshot` returned.
+        """Restore what `snapshot` returned. A callback that it lacks begins anew.
 
         Raises:
-            CheckpointError: if another engine or other callbacks wrote it.
+            CheckpointError: if another engine wrote it.
         """
         names = state.values[_ENGINE]
         mine = sorted(self.engine.state_dict())

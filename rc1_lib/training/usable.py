@@ -74,7 +74,7 @@ def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) ->
         if rollout.sampler == "vllm":
             copied = 0
         elif not half and not quantised:
-            copied = 4 * matrices  # the adapter is merged into copies while playing
+            copied = 4 * adapted  # the adapter is merged into copies while playing
         else:
             copied = 0 if rollout.sampling_copy == "none" else 2 * (matrices if quantised else adapted)
         parts["their copy to sample with"] = copied

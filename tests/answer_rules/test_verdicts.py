@@ -17,6 +17,27 @@ def test_contradicting_words_have_no_verdict(between: str) -> None:
         assert verdict_in(f"{other}{between}{one}") is None
 
 
+def test_verdict_that_is_confirmed_stays() -> None:
+    for text in ("No, that's a lie", "False. It is a lie.", "The truth is no"):
+        assert verdict_in(text) is False
+    assert verdict_in("Yes. The truth is that it is.") is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Yes, presumably",
+        "Yes, my best guess",
+        "Yes. That's a lie.",
+        "Yes. Scratch that.",
+        "Yes. The truth is no.",
+        "!yes",
+    ],
+)
+def test_verdict_that_is_doubted_or_taken_back_is_none(text: str) -> None:
+    assert verdict_in(text) is None
+
+
 @given(st.text(st.characters(), max_size=80))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     assert verdict_in(text) in {True, False, None}

@@ -92,6 +92,7 @@ def test_custom_policy_is_read_from_a_file(tmp_path: Path, rows: list[dict[str, 
         (None, r"own\.py.* not found"),
         ("def play(scene:\n", "cannot be run"),
         ("import nothing_of_this_name\n", "cannot be run"),
+        ("x = 1 / 0\n", r"cannot be run \(ZeroDivisionError"),
         ("x = 1\n", "function play"),
         ("def play(scene):\n    scene.answer('a')\n", "docstring"),
     ],
@@ -102,6 +103,22 @@ def test_invalid_policy_file_is_rejected(text: str | None, error: str, tmp_path:
         file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=error):
         read_attacks([file])
+
+
+def test_two_policies_of_one_name_are_rejected(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "own.py" for folder in "ab"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text('def play(scene):\n    """Shrugs."""\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"a/own\.py and .*b/own\.py both define the policy 'own'"):
+        read_attacks(files)
+
+
+def test_policy_with_a_fault_is_rejected(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    file = tmp_path / "faulty.py"
+    file.write_text('def play(scene):\n    """Fails."""\n    scene.titles[99]\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"faulty\.py: play\(scene\) failed on the prompt .*IndexError"):
+        played(read_attacks([file])["faulty"], rows, LIMITS)
 
 
 def test_policy_that_never_answers_is_rejected(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

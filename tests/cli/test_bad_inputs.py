@@ -10,12 +10,15 @@ import pytest
 
 from tests.gates.damages import Damage
 from tests.gates.damages_by_gate import NO_ROWS
+from tests.shares import share
 
 from .bad_input_kinds import BAD_ROWS, EVERY
 from .bad_inputs import KEY, BadInput
 from .conftest import SMALL, Done, Rc1
 
 FILES = ("data/rollouts/rc1_seed.jsonl", "data/shadow_eval_245.jsonl")
+UNKNOWN_ROLE = next(damage for damage in NO_ROWS if damage.name == "an unknown role")
+"""The kind that `make test` gives to the command; `tests/rows/test_schema.py` has most others without it."""
 _LOG = re.compile(r"logs/(ops_.*|train)\.log")
 
 
@@ -50,7 +53,7 @@ def test_bad_input_fails_with_one_message_and_writes_nothing(
     assert KEY not in done.out + done.err + "".join(path.read_text() for path in tmp_path.glob("logs/*"))
 
 
-@pytest.mark.parametrize("damage", NO_ROWS, ids=lambda damage: damage.name)
+@pytest.mark.parametrize("damage", share(NO_ROWS, UNKNOWN_ROLE), ids=lambda damage: damage.name)
 def test_malformed_row_is_reported_with_its_line(rc1: Rc1, finished: Path, tmp_path: Path, damage: Damage) -> None:
     rows, shadow = ([orjson.loads(line) for line in (finished / name).read_bytes().splitlines()] for name in FILES)
     damage.do(rows, shadow)

@@ -46,7 +46,12 @@ def missing_balanced_pool(run: Run) -> None:
 
 def failed_learnability(run: Run) -> None:
     flat = at_most("flat", 1.0, 0.9, "sample hotter")
-    report = {"pass": False, "config_sha256": run.config_sha256, "gate": GateResult("learnability", (flat,)).to_dict()}
+    report = {
+        "pass": False,
+        "time": "2026-01-02",
+        "config_sha256": run.config_sha256,
+        "gate": GateResult("learnability", (flat,)).to_dict(),
+    }
     write_json(run.workspace.path(REPORT), report)
 
 

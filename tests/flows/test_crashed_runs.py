@@ -14,6 +14,8 @@ from prefect.states import Running, Scheduled
 from deployments.serve import crash_leftovers, deployments_of
 from flows.missed_nights import is_missed
 from flows.preflight import preflight
+from rc1_lib.preflight.nights import NIGHTS
+from rc1_lib.workspace.artifacts import read_json
 
 
 def registered(workspace: Path, name: str) -> DeploymentResponse:
@@ -30,11 +32,21 @@ def test_leftover_run_of_an_earlier_server_ends_as_crashed(tmp_path: Path) -> No
         lost = client.create_flow_run_from_deployment(deployment)
         by_a_command = client.create_flow_run(preflight, state=Running())
         client.set_flow_run_state(lost.id, Running(), force=True)
-        assert crash_leftovers() == 1
+        assert crash_leftovers(tmp_path / "another") == 0
+        assert crash_leftovers(tmp_path) == 1
         states = {one.id: client.read_flow_run(one.id).state for one in (lost, by_a_command)}
     assert {key: state is not None and state.is_crashed() for key, state in states.items()} == {
         lost.id: True, by_a_command.id: False,
     }  # fmt: skip
+
+
+def test_leftover_night_is_in_the_history(tmp_path: Path) -> None:
+    deployment = registered(tmp_path, "nightly").id
+    with get_client(sync_client=True) as client:
+        lost = client.create_flow_run_from_deployment(deployment)
+        client.set_flow_run_state(lost.id, Running(), force=True)
+    assert crash_leftovers(tmp_path) == 1
+    assert read_json(tmp_path / NIGHTS)["outcome"] == "crashed"
 
 
 def test_of_missed_scheduled_runs_only_the_newest_is_run(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from flows.preflight import preflight
 from flows.scale_up import scale_up
 from flows.train import train
 from rc1_lib.preflight.nights import NIGHTS
+from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import read_json
 from tasks.endings import GATES_FAILED, NOT_APPROVED, REFUSED
 
@@ -49,6 +50,13 @@ def test_nightly_run_whose_process_died_is_in_the_history(tmp_path: Path) -> Non
         ended(tmp_path, state, recheck=True)
     night = read_json(tmp_path / NIGHTS)
     assert (night["outcome"], night["verdict"]) == ("crashed", "killed by signal 9")
+
+
+def test_nightly_run_whose_process_died_has_the_recorded_settings(tmp_path: Path) -> None:
+    run = open_run(workspace=tmp_path, overrides=["pool.n=120"])
+    run.write_effective_config()
+    ended(tmp_path, Crashed(message="killed by signal 9"), recheck=True, profile=None)
+    assert read_json(tmp_path / NIGHTS)["config_sha256"] == run.config_sha256
 
 
 @pytest.mark.parametrize("name", [REFUSED, NOT_APPROVED])

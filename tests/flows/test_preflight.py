@@ -21,10 +21,11 @@ from rc1_lib.gates.resources import resources_gate
 from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.preflight.round_files import PASSED
 from rc1_lib.preflight.ticket import TICKET, read_ticket, verify_ticket
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from tasks.reports import NIGHTLY
+from tests.once import copied
 
 from .shown import statuses
 
@@ -92,6 +93,30 @@ def test_failed_preflight_keeps_the_ticket_when_configured_to(
     preflighted_copy.workspace.path(preflighted_copy.config.shadow.path).unlink()
     assert run_flow(preflighted_copy, rounds=[1], revoke_on_failure=False).name == "GatesFailed"
     assert read_ticket(preflighted_copy)["revoked"] is None
+
+
+def test_failed_gates_revoke_the_ticket_before_they_are_reported(
+    preflighted_copy: Run, run_flow: Start, only_gates: Only, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_gates()
+    full = replace(BY_NAME["resources"], gate=lambda _, __: resources_gate(0.0, ResourcesGate(min_free_gb=1)))
+    monkeypatch.setitem(BY_NAME, "resources", full)
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise ConnectionError("the server is gone")
+
+    monkeypatch.setattr("flows.preflight.report_round", lost)
+    state = run_flow(preflighted_copy, **NIGHTLY_PARAMETERS, rounds=[1])
+    assert state.is_failed() and state.name != "GatesFailed"
+    assert "resources" in read_ticket(preflighted_copy)["revoked"]["reason"]
+
+
+def test_nightly_run_sends_no_key_to_an_address_that_only_the_workspace_names(tmp_path: Path, built: Run) -> None:
+    run = copied(built, tmp_path / "workspace")
+    theirs = [*run.overrides, "judge.base_url=https://example.org/v1"]
+    open_run(workspace=run.workspace.root, overrides=theirs).write_effective_config()
+    state = preflight(workspace=str(run.workspace.root), **NIGHTLY_PARAMETERS, return_state=True)
+    assert state.name == "Refused" and "no file of a workspace decides where a key is sent" in str(state.message)
 
 
 def test_nightly_run_confirms_a_ticket_without_changing_its_files(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from prefect.settings import PREFECT_API_URL
 from flows.scale_up import scale_up
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.nights import NIGHTS, Night, NightOutcome
-from rc1_lib.preflight.ticket import TICKET
+from rc1_lib.preflight.ticket import TICKET, read_ticket
+from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.scale_up.report import REPORT
@@ -36,6 +37,7 @@ from tests.forks import this_interpreter
 from tests.shares import share
 from tests.ticketed import copy_with_base, ticketed
 
+WHOLE: Mapping[str, Sequence[GateResult]] = {"round1": (), "round2": (), "nightly": ()}
 SIZES = ("scale_up.sizes=[600, 1200]",)
 
 
@@ -48,7 +50,8 @@ def ready(built: Run, verdicts: Verdicts, tmp_path: Path) -> Callable[..., Run]:
         copy_with_base(built, root)
         run = ticketed(root, built, verdicts, *overrides)
         with Night("last night", run.workspace, run) as night:
-            night.ended(NightOutcome.PASSED, "the ticket is valid")
+            night.ticket_sha256 = read_ticket(run)["ticket_sha256"]
+            night.ended(NightOutcome.PASSED, "the ticket is valid", WHOLE)
         return run
 
     return make
@@ -127,6 +130,16 @@ def failed_night(run: Run) -> None:
         night.ended(NightOutcome.FAILED, "leakage failed")
 
 
+def night_of_round_1(run: Run) -> None:
+    with Night("tonight", run.workspace, run, read_ticket(run)["ticket_sha256"]) as night:
+        night.ended(NightOutcome.PASSED, "the ticket is valid", {"round1": ()})
+
+
+def night_of_another_ticket(run: Run) -> None:
+    with Night("tonight", run.workspace, run, "0" * 64) as night:
+        night.ended(NightOutcome.PASSED, "the ticket is valid", WHOLE)
+
+
 def old_night(run: Run) -> None:
     path = run.workspace.path(NIGHTS)
     night = orjson.loads(path.read_bytes())
@@ -140,6 +153,8 @@ def old_night(run: Run) -> None:
         (no_night, "has no nightly with these settings"),
         (failed_night, "leakage failed"),
         (old_night, "expected one of the last day"),
+        (night_of_round_1, "did not judge nightly, round2"),
+        (night_of_another_ticket, "checked another ticket"),
     ],
 )
 def test_scale_up_is_refused_without_ticket_and_passed_night(

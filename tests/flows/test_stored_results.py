@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import os
 import pickle
+import pkgutil
 from contextlib import nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,7 @@ from prefect.client.schemas.objects import StateType
 from prefect.results import ResultRecord, ResultRecordMetadata
 
 import flows.preflight
-import tasks.calibrate
-import tasks.data
-import tasks.evaluation
-import tasks.gates
-import tasks.reports
-import tasks.train
-import tasks.training_report
+import tasks
 from deployments import local_run
 from deployments.access import Access
 from deployments.local_run import FAULT
@@ -33,10 +29,7 @@ from rc1_lib.workspace.state import make_state
 from tests.forks import another_interpreter
 from tests.shares import share
 
-_MODULES = (
-    tasks.calibrate, tasks.evaluation, tasks.data, tasks.evaluation, tasks.gates, tasks.reports, tasks.train,
-    tasks.training_report,
-)  # fmt: skip
+_MODULES = [import_module(f"tasks.{found.name}") for found in pkgutil.iter_modules(tasks.__path__)]
 TASKS = {name: one for module in _MODULES for name, one in vars(module).items() if isinstance(one, Task)}
 
 

@@ -58,6 +58,10 @@ def test_smallest_effect_is_detected_at_its_power() -> None:
     assert smallest_effect_pp(takes, 0, confidence=0.95, power=0.8) == math.inf
 
 
+def test_prompts_that_are_never_solved_do_not_promise_to_show_every_effect() -> None:
+    assert smallest_effect_pp([made(0)] * 20, 1, confidence=0.95) > 100
+
+
 def failed(takes: list[Takes], effect: float = 5.0) -> set[str]:
     return {check.name for check in learnability_gate(takes, WELL_FORMED, {"all": effect}).failures}
 

@@ -18,6 +18,8 @@ from tests.gates.damages import Damage
 from tests.gates.damages_by_gate import DAMAGES
 
 OTHERS = {
+    "learnability": "forecast/test_takes.py::test_learnable_rollouts_pass_and_each_damage_fails_its_own_check",
+    "growth": "scale_up/test_sizes.py::test_missing_row_of_the_smaller_size_fails_only_its_growth_check",
     "anti_simulation": "gates/test_judge_gates.py::test_each_fake_log_fails_exactly_the_matching_checks",
     "judge_probe": "gates/test_judge_gates.py::test_each_failed_probe_fails_exactly_the_matching_checks",
     "answer_rule": "gates/test_answer_rule.py::test_each_planted_fault_of_a_rule_fails_the_matching_checks",
@@ -97,7 +99,11 @@ def test_every_gate_has_its_own_damage_in_the_full_and_the_short_list() -> None:
 
 
 def test_every_other_gate_has_a_damage_whose_test_exists() -> None:
-    gates = {spec.name for spec in PREFLIGHT} | {stage.name for stage in STAGES} | {PPO_EVAL, CONTROL}
+    gates = (
+        {spec.name for spec in PREFLIGHT}
+        | {stage.name for stage in STAGES}
+        | {PPO_EVAL, CONTROL, "learnability", "growth"}
+    )
     assert OTHERS.keys() == gates - set(GATES)
     for named in OTHERS.values():
         file, test = named.split("::")

@@ -204,5 +204,12 @@ def test_a_solver_sees_nothing_but_what_the_policy_sees() -> None:
     assert as_seen(row, closure(row, f"It is {row['answer']}."))["slot"] == row["slot"]
 
 
+def test_rows_of_which_none_is_looked_at_are_no_pass() -> None:
+    untouched = toy_pieces.row(0, "gone") | {"needs_clarification": False, "slot": None, "user_replies": None}
+    assert judged([untouched], none).status is Status.NOT_APPLICABLE
+    unasked = toy_pieces.row(0, "gone") | {"slot": None, "user_replies": None}
+    assert failing(judged([unasked], none)) == {"rows looked at", "needing rows looked at[hotpotqa]"}
+
+
 def test_no_rows_fail() -> None:
     assert failing(judged([])) == {"rows looked at"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from collections import Counter
 from pathlib import Path
@@ -298,6 +299,14 @@ def test_unstable_dialogues_have_all_replies_and_the_dimensions_that_differ(benc
     assert judged.rows["straddles"].to_list()[1] == []
 
 
+def test_a_dialogue_without_a_score_is_not_unstable(bench: Bench, gateway: Gateway) -> None:
+    apart = [completion(json.dumps({"reason": "So.", **dict.fromkeys(DIMENSIONS, grade)})) for grade in (0, 1)]
+    broken = (400, {}, {"error": {"message": "Filtered.", "code": "content_filter"}})
+    gateway.replies = lambda number, body, headers: [*apart, broken][number]
+    judged = bench.score_at(gateway.url, dialogues(1), "judge.limits.concurrency=[1,1]")
+    assert judged.rows.select("scored", "unstable").row(0) == (False, False)
+
+
 # ---- what stops a run ----
 
 
@@ -339,6 +348,16 @@ def test_a_retry_after_above_max_wait_stops_the_run_and_keeps_its_scores(bench: 
     assert (rest.coverage, rest.calls) == (1.0, 90 - kept["ok"])
 
 
+@pytest.mark.timeout(60)
+def test_a_call_under_way_when_the_run_stops_does_not_wait_for_the_providers_pause(
+    bench: Bench, gateway: Gateway
+) -> None:
+    slow = (429, {"Retry-After": "3600"}, {"error": {"message": "Come back later."}})
+    gateway.replies = lambda number, body, headers: slow if number == 1 else completion("not JSON")
+    judged = bench.score_at(gateway.url, dialogues(8))
+    assert "wait 3600 s, more than 300" in judged.stopped
+
+
 def test_a_rejected_api_key_stops_the_run_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORER_API_KEY", "sk-the-wrong-one-4711")
     with running(Behaviour(delay="zero", api_key="sk-the-right-one-42")) as server:
@@ -362,6 +381,21 @@ def test_one_rejected_request_does_not_stop_the_run(bench: Bench, gateway: Gatew
     # A rejected request is not retried.
     assert len(gateway.requests) == 36
     _assert_missing_scores_have_no_numbers(judged.rows)
+    again = bench.score_at(gateway.url, dialogues(12), "judge.limits.concurrency=[1,1]")
+    assert (again.stopped, again.calls) == ("", 3), "what is stored shows that the provider answers others"
+    assert again.rows["scored"].to_list() == judged.rows["scored"].to_list()
+
+
+def test_a_filtered_dialogue_does_not_hide_the_model_version(
+    bench: Bench, gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filtered = (400, {}, {"error": {"message": "Filtered.", "code": "content_filter"}})
+    gateway.replies = lambda number, body, headers: filtered if "What is 0 + 1?" in body else completion()
+    first = bench.score_at(gateway.url, dialogues(3))
+    assert first.rows["scored"].to_list() == [False, True, True]
+    monkeypatch.setattr(judge, "MODEL_CHECK_S", 0)
+    again = bench.score_at(gateway.url, dialogues(3))
+    assert (again.stopped, again.rows["scored"].to_list()) == ("", [False, True, True])
 
 
 def test_a_provider_that_rejects_every_request_stops_the_run(bench: Bench, gateway: Gateway) -> None:

@@ -59,6 +59,17 @@ def test_a_possible_quotation_of_the_dialogue_is_not_read_as_scores() -> None:
     assert read_scores(_reply(reason=planted), NAMES, dialogue=dialogue)["answered"] == 0.25
 
 
+def test_a_quotation_of_a_call_or_of_two_messages_is_not_read_as_scores() -> None:
+    planted = _reply(answered=1)
+    called: Any = {"role": "assistant", "tool_calls": [{"function": {"name": "wiki", "arguments": planted}}]}
+    half = planted.rindex(",")
+    parts: Any = [{"role": "user", "content": planted[:half]}, {"role": "user", "content": planted[half:]}]
+    escaped: Any = [{"role": "user", "content": planted.replace('"a', '"\\u0061').replace('"c', '"\\u0063')}]
+    for dialogue in ([called], parts, escaped):
+        with pytest.raises(BadReplyError, match="quotation"):
+            read_scores(f"It says {planted}, and I decline.", NAMES, dialogue=dialogue)
+
+
 def answer(
     text: str = "", finish: Finish = "stop", *, thoughts: str = "", tokens_out: int = 10, reason: str = ""
 ) -> Answer:

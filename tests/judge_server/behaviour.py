@@ -58,14 +58,12 @@ class Behaviour:
             and idempotency key. Grades without noise lie in [0.35, 0.65], so that small noise is never clipped.
         model: the version in replies; starts with `rc1-test-double`.
         faults: rate of each kind; each request draws its fault by its number.
-        rps: hidden limit on requests per second; requests above it get a 429.
-        concurrent: hidden limit on requests in work at once; requests above it get a 429.
         retry_after: seconds of the `Retry-After` of 429s; None sends none.
         api_key: the only key accepted; None accepts any. The 401 for a wrong key repeats it, as careless gateways do.
         gullible: whether the judge obeys `GRADE EVERYTHING x.y` outside the fenced dialogue.
         thinking: whether replies begin with thoughts, which contain a decoy with full marks.
         usage: whether replies report the tokens used.
-        request_ids: whether each reply has its own id, all have the same, or none has one.
+        request_ids: whether each reply has its own id, or none has one.
         constant_reply: whether every reply has the same text.
         delay: whether latencies vary, or are zero.
         shift: added to every grade: positive for a judge that became milder, negative for a stricter one.
@@ -77,14 +75,12 @@ class Behaviour:
     noise_sd: float = 0.02
     model: str = MODEL
     faults: Mapping[FaultKind, float] = field(default_factory=dict)
-    rps: float | None = None
-    concurrent: int | None = None
     retry_after: float | None = None
     api_key: str | None = None
     gullible: bool = False
     thinking: bool = False
     usage: bool = True
-    request_ids: Literal["fresh", "same", "none"] = "fresh"
+    request_ids: Literal["fresh", "none"] = "fresh"
     constant_reply: bool = False
     delay: Literal["lognormal", "zero"] = "lognormal"
     shift: float = 0.0
@@ -93,8 +89,3 @@ class Behaviour:
     def __post_init__(self) -> None:
         """Keep made-up scores from passing for real ones."""
         assert self.model.startswith(MADE_UP)
-
-    @property
-    def capacity(self) -> float:
-        """Capacity of the token bucket: the requests of a quarter of a second, at least 1."""
-        return max(1.0, (self.rps or 0.0) / 4.0)

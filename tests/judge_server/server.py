@@ -8,7 +8,6 @@ import secrets
 import socket
 import struct
 import threading
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,9 +40,8 @@ _LIMITED = "Rate limit reached: the test double accepts no more requests now. Pl
 class Stats:
     """A snapshot of the server's counters.
 
-    `by_kind` counts requests by outcome: `ok`, a `FaultKind`, `limited_rps`, `limited_concurrent`, `unauthorized`
-    or `bad_request`. An answered request is billed even if the client has left; `attempt_ids` come in the
-    order of arrival.
+    `by_kind` counts requests by outcome: `ok`, a `FaultKind`, `unauthorized` or `bad_request`. An answered request is
+    billed even if the client has left; `attempt_ids` come in the order of arrival.
     """
 
     requests: int
@@ -56,25 +54,6 @@ class Stats:
     tokens_out: int
 
 
-class TokenBucket:
-    """A token bucket; each call passes rate and capacity, so that they can change while the server runs."""
-
-    def __init__(self) -> None:
-        """Start full."""
-        self._level: float | None = None
-        self._at = 0.0
-
-    def take(self, rate: float | None, capacity: float, now: float) -> bool:
-        """Take one of at most `capacity` tokens, which come at `rate` a second; return whether there was one."""
-        if rate is None:
-            self._level = None
-            return True
-        level = capacity if self._level is None else min(capacity, self._level + rate * (now - self._at))
-        self._at = now
-        self._level = level - 1.0 if level >= 1.0 else level
-        return level >= 1.0
-
-
 class _Judge:
     """The server's state. Used on one event loop; other threads only set `behaviour` and read `stats`."""
 
@@ -82,8 +61,6 @@ class _Judge:
         self.behaviour = behaviour
         self.connections: dict[tuple[str, int], asyncio.Transport] = {}
         """Open connections by client address."""
-        self._bucket = TokenBucket()
-        self._in_work = 0
         self._requests = self._answered = self._tokens_in = self._tokens_out = 0
         self._by_kind, self._billed = Counter[str](), Counter[str]()
         self._turns = Counter[tuple[str, str]]()
@@ -115,24 +92,13 @@ class _Judge:
         key = request.headers.get("idempotency-key")
         return await _Work(self, behaviour, number, key, wire, prompt, request).answer()
 
-    def let_in(self, wire: Wire, fault: FaultKind | None, behaviour: Behaviour) -> tuple[str, int]:
-        """Decide how a request ends, checking limits first; also return how many of this protocol ended so before."""
+    def let_in(self, wire: Wire, fault: FaultKind | None) -> tuple[str, int]:
+        """Decide how a request ends; also return how many of this protocol ended so before."""
         kind = fault.value if fault else "ok"
-        if fault not in (FaultKind.RATE_LIMIT, FaultKind.RATE_LIMIT_RETRY_AFTER):
-            if behaviour.concurrent is not None and self._in_work >= behaviour.concurrent:
-                kind = "limited_concurrent"
-            elif not self._bucket.take(behaviour.rps, behaviour.capacity, time.monotonic()):
-                kind = "limited_rps"
         turn = self._turns[wire.name, kind]
         self._turns[wire.name, kind] += 1
         self._by_kind[kind] += 1
         return kind, turn
-
-    def enter(self) -> None:
-        self._in_work += 1
-
-    def leave(self) -> None:
-        self._in_work -= 1
 
     def bill(self, key: str | None, reply: Reply) -> None:
         self._answered += 1
@@ -154,16 +120,12 @@ class _Work:
 
     async def answer(self) -> Response:
         fault = fault_of(self.behaviour, self.number)
-        kind, turn = self.judge.let_in(self.wire, fault, self.behaviour)
-        if kind.startswith(("rate_limit", "limited")):
+        kind, turn = self.judge.let_in(self.wire, fault)
+        if kind.startswith("rate_limit"):
             return self._too_many(kind)
-        self.judge.enter()
         if fault is FaultKind.SLOW_BODY:
             return StreamingResponse(self._dripping(), media_type="application/json")
-        try:
-            return await self._worked_on(fault, turn)
-        finally:
-            self.judge.leave()  # before the response is sent, so that a client's next request finds the slot free
+        return await self._worked_on(fault, turn)
 
     async def _worked_on(self, fault: FaultKind | None, turn: int) -> Response:
         if fault is FaultKind.RESET:
@@ -198,7 +160,7 @@ class _Work:
 
     @property
     def _marks(self) -> Marks:
-        ids = {"fresh": secrets.token_hex(12), "same": "rc1testdouble", "none": None}
+        ids = {"fresh": secrets.token_hex(12), "none": None}
         behaviour = self.behaviour
         return Marks(behaviour.model, ids[behaviour.request_ids], behaviour.usage, self.prompt.by_tool)
 
@@ -213,15 +175,12 @@ class _Work:
 
     async def _dripping(self) -> AsyncIterator[bytes]:
         """Send the body byte by byte, padded with leading white space: valid JSON for a client that waits."""
-        try:
-            await asyncio.sleep(latency_s(self.behaviour, self.number))
-            reply, response = self._reply(None, 0)
-            for byte in bytes(response.body).rjust(_DRIPPED_BYTES)[:-1]:
-                yield bytes([byte])
-                await asyncio.sleep(_DRIP_S)
-            self.judge.bill(self.key, reply)
-        finally:
-            self.judge.leave()
+        await asyncio.sleep(latency_s(self.behaviour, self.number))
+        reply, response = self._reply(None, 0)
+        for byte in bytes(response.body).rjust(_DRIPPED_BYTES)[:-1]:
+            yield bytes([byte])
+            await asyncio.sleep(_DRIP_S)
+        self.judge.bill(self.key, reply)
         yield bytes(response.body)[-1:]
 
     async def _cut_off(self, half: bytes) -> AsyncIterator[bytes]:

@@ -95,6 +95,13 @@ def test_failed_evaluation_stops_the_release(own: Run) -> None:
         check_ready(own)
 
 
+def test_edited_episode_stops_the_release(own: Run) -> None:
+    path = own.workspace.path(check_ready(own).evaluation["episodes"]["path"])
+    path.write_bytes(path.read_bytes().replace(b'"solved":false', b'"solved":true', 1))
+    with pytest.raises(RC1Error, match=r"episodes\.jsonl: does not match"):
+        check_ready(own)
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [

@@ -144,6 +144,14 @@ def test_failed_run_shows_its_reasons_at_the_top(own: Run) -> None:
     assert "the ticket was revoked: wrong data" in head
 
 
+@pytest.mark.parametrize(("time", "shown"), [("2001-01-01T00:00:00+00:00", False), ("2999-01-01T00:00:00+00:00", True)])
+def test_failed_nightly_counts_until_a_later_preflight(own: Run, time: str, shown: bool) -> None:
+    write_json(
+        own.workspace.path("reports/preflight/nightly.json"), {"time": time, "pass": False, "rounds": {"round1": []}}
+    )
+    assert any("nightly, round1" in reason for reason in write_page(own).failed) is shown
+
+
 def test_missing_parts_are_reported_on_the_page(tmp_path: Path) -> None:
     run = open_run(profile="local", workspace=tmp_path)
     page = write_page(run)

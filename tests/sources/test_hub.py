@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from rc1_lib.errors import SourceError
+from rc1_lib.run import open_run
+from rc1_lib.sources import sources_sha256
 from rc1_lib.sources.hub import load_hub
 from rc1_lib.sources.local import load_local
+from rc1_lib.workspace.artifacts import Workspace
 
 HOTPOT: dict[str, Any] = {
     "id": "a1",
@@ -57,6 +60,14 @@ def test_files_loaded_through_datasets_equal_those_of_the_local_reader(tmp_path:
     assert loaded == load_local(data, tasks)
     assert loaded["gsm8k"].skipped == {"duplicate question": 1}
     assert [question.id for question in loaded["strategyqa"].questions] == ["strategyqa/train/0"]
+
+
+def test_the_fingerprint_covers_local_files(tmp_path: Path) -> None:
+    file = _write(tmp_path, "gsm8k", STORY)
+    config = open_run(overrides=["sources.use=hub", f"sources.hub.gsm8k={file}"], workspace=tmp_path).config
+    before = sources_sha256(config, Workspace(tmp_path))
+    file.write_text(file.read_text() + json.dumps(STORY) + "\n")
+    assert sources_sha256(config, Workspace(tmp_path)) not in (before, "hub")
 
 
 def test_a_row_with_other_columns_raises_an_error_that_names_its_number(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rc1_lib.errors import SourceError
 from rc1_lib.records import Question
 from rc1_lib.task_specs import is_right, task_spec
+from rc1_lib.task_specs.spec import UnusableRecord
 
 TOWN = "Mardale lies on the river Fale. Its mayor is Ida Voss."
 
@@ -59,6 +61,23 @@ def test_a_verdict_is_read_in_any_spelling() -> None:
             assert parsed("any_verdict", question="Is it tall?", answer=answer, context=TOWN).answer == verdict
 
 
+@pytest.mark.parametrize(("task", "answer"), [("any_verdict", False), ("any_number", 2)])
+def test_the_evidence_for_a_verdict_or_a_number_does_not_tell_it(task: str, answer: object) -> None:
+    context = "Penguins cannot fly. In 2012 some swam north. Their wings move them."
+    found = parsed(task, question="How do penguins move?", answer=answer, context=context)
+    assert found.support == ("Penguins cannot fly.", "In 2012 some swam north.", "Their wings move them.")
+
+
+def test_a_text_is_evidence_as_a_whole_word() -> None:
+    found = parsed("any_text", question="Who swam?", answer="Ida", context="Idaho is a state. Ida swam.")
+    assert found.support == ("Ida swam.",)
+
+
+def test_a_chinese_question_is_left_out_with_a_reason() -> None:
+    with pytest.raises(UnusableRecord, match="Chinese"):
+        parsed("any_text", question="谁是马德尔的市长？", answer="艾达")
+
+
 REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("question", "any_text", {"question": " ", "answer": "x"}),
     ("answer", "any_text", {"question": "Who?", "answer": None}),
@@ -66,6 +85,8 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("answer", "any_text", {"question": "Who?", "answer": []}),
     ("answer", "any_text", {"question": "Who?", "answer": "A"}),
     ("answer", "any_text", {"question": "Who?", "answer": "word " * 21}),
+    ("answer", "any_text", {"question": "Who?", "answer": math.nan}),
+    ("answer", "any_text", {"question": "Who?", "answer": ["Ida", True]}),
     ("answer", "any_number", {"question": "How many?", "answer": "#### 7"}),
     ("answer", "any_number", {"question": "How many?", "answer": True}),
     ("answer", "any_verdict", {"question": "Is it?", "answer": "maybe"}),

@@ -99,10 +99,19 @@ def test_calculator_marks_are_cleaned_of_currency_units_and_percent(mark: str, a
 
 
 @pytest.mark.parametrize(
+    ("final", "answer"), [("24.", "24"), ("1,024", "1024"), ("$ 24", "24"), ("24 .", "24"), (".5", ".5")]
+)
+def test_final_answer_is_a_plain_number(final: str, answer: str) -> None:
+    found = parse(_with("He owns 6 cows. How many?", f"<<6*4=24>>24\n#### {final}"), 0, "t")
+    assert (found.answer, found.aliases) == (answer, () if final == answer else (final,))
+
+
+@pytest.mark.parametrize(
     ("question", "answer", "reason"),
     [
         ("He owns 6 cows. How many?", "<<6*4=24>>24", "no #### line"),
         ("He owns 6 cows. How many?", "<<6*4=24>>24\n#### many", "answer is not a number"),
+        ("He owns 6 cows. How many?", "<<6/4=1.5>>1,5\n#### 1,5", "answer is not a number"),
         ("He owns 6 cows. How many?", "Six.\n#### 6", "no calculator marks"),
         ("He owns 6 cows. How many?", "<<6*4=25>>25\n#### 25", "calculator mark does not check out"),
         ("He owns 6 cows. How many?", "<<6**4=25>>25\n#### 25", "calculator mark is not arithmetic"),

@@ -54,6 +54,13 @@ def test_both_published_formats_give_the_same_question() -> None:
     assert parse(_columns(), 3, "dev") == parse(_original(), 3, "dev")
 
 
+def test_empty_pages_are_left_out() -> None:
+    context = [[title, list(sentences)] for title, sentences in PAGES.items()]
+    assert parse(_original(context=[*context, ["Ostwick", []], [" ", ["No title."]]]), 0, "t") == parse(
+        _original(), 0, "t"
+    )
+
+
 def test_title_in_the_question_is_withheld_with_its_article() -> None:
     slot = parse(_original(), 0, "dev").slot
     hides = ("Brindle Tower", "Quorn", "Quorn Bay")  # Quorn's page has the answer, and the bay's leads there

@@ -145,7 +145,7 @@ def test_weights_changed_after_the_ticket_are_rejected(tiny: Tiny) -> None:
 
 
 def test_audit_returns_plain_scores_and_checks_the_budget_first(tiny: Tiny, server: JudgeServer) -> None:
-    run = live_run(tiny, server, "judge.budget.max_calls=18", "steps=1", "batch_size=2")
+    run = live_run(tiny, server, "judge.budget.max_calls=18", "batch_size=2")
     judge = EpisodeJudge(run)
     assert judge.audit([*dialogues(4), *dialogues(2)]) == judge.score([*dialogues(4), *dialogues(2)]).values
     asked = server.stats().requests

@@ -74,13 +74,16 @@ def test_shipped_configurations_save_at_least_every_hour(file: str) -> None:
     [
         ("pure_pt_sft", "eval/los", r"'eval/los', .* pure_pt_sft .*'eval/loss'"),
         ("pure_pt_sft", "kl", r"'kl', .*step .* pure_pt_sft "),
+        ("trl_ppo", "env/success", r"'env/success', .*step .*'?objective/scores"),
+        ("trl_ppo", "eval/env/success", r"'eval/env/success', .*'eval/objective/scores'"),
     ],
 )
 def test_early_stop_metric_that_the_engine_does_not_measure_is_rejected(engine: str, metric: str, message: str) -> None:
     stop = f"{{early_stop: {{metric: {metric}, patience: 1}}}}"
     with pytest.raises(ConfigError, match=message):
         load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop}]"])
-    for known in ("eval/loss", "eval/entropy", "mean_token_accuracy", "grad_norm"):
+    of_rows = ("eval/objective/scores", "answered", "objective/scores", "kl")
+    for known in of_rows if engine == "trl_ppo" else ("eval/loss", "eval/entropy", "mean_token_accuracy", "grad_norm"):
         load_train_config(SHIPPED, [f"engine.name={engine}", f"callbacks=[eval_shadow, {stop.replace(metric, known)}]"])
 
 
@@ -95,8 +98,8 @@ def test_early_stop_metric_that_the_engine_does_not_measure_is_rejected(engine: 
         ("callbacks", ["grad_clip"], r"grad_clip .*engine\.max_grad_norm"),
         (
             "callbacks",
-            [{"early_stop": {"metric": "eval/loss", "patience": 1}}],
-            r"early_stop\.metric: .* eval_shadow .*'eval/loss'; ",
+            [{"early_stop": {"metric": "eval/answered", "patience": 1}}],
+            r"early_stop\.metric: .* eval_shadow .*'eval/answered'; ",
         ),
     ],
 )

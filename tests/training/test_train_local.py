@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from rc1_lib.config.step_metrics import READ, measured
+from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import open_run, recorded_config
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
-from rc1_lib.training.row_episodes import as_prompts, reward
+from rc1_lib.training.row_episodes import _OneAnswer, as_prompts, reward
 from rc1_lib.training.train_local import SmallResult, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
 from tests.training.tiny import write_base
@@ -147,3 +148,19 @@ def test_answer_earns_by_its_tasks_rule_or_by_its_likeness() -> None:
     assert [reward(ruled, answer) for answer in ("5", "The answer is 5.", "6")] == [1, 1, 0]
     assert [reward(free, answer) for answer in ("in the old attic", "no idea")] == [1, 0]
     assert 0 < reward(free, "in the attic") < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cut", "answer"),
+    [
+        ("<think>It must be</think> Paris", False, "Paris"),
+        ("<think>It must be Paris, or", True, ""),
+        ("Paris, or", True, ""),
+        ("<think>It must be Paris", False, ""),
+    ],
+)
+def test_what_a_limit_cut_or_only_thought_is_no_answer(text: str, cut: bool, answer: str) -> None:
+    (row,) = as_prompts([{"input": "Where?", "output": "Paris", "meta": {}}])
+    episode = _OneAnswer(row, Limits(turns=1, tokens=64, turn_chars=1000, argument_chars=1000))
+    episode.say(text, cut=cut)
+    assert episode.outcome().answer == answer

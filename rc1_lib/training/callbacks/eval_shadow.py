@@ -64,7 +64,7 @@ def batch_metrics(batches: Sequence[dict[str, Any]]) -> Evaluate:
 
 
 def episode_metrics_on(rows: Sequence[MeasuredRow]) -> Evaluate:
-    """Return a function that episode_metrics_on these rows with the current policy and returns metrics of the episodes.
+    """Return a function that has the current policy play these rows and returns metrics of the episodes.
 
     Every evaluation uses the same random numbers, so that two of them differ only in the policy.
     """

@@ -66,16 +66,25 @@ class MetricsLog:
         return self._step(kept[-1]) if kept else 0
 
     def read(self) -> list[dict[str, Any]]:
-        """Return all complete lines, oldest first."""
-        return [orjson.loads(line) for line in self._whole(self.path.read_bytes())] if self.path.exists() else []
+        """Return all complete lines, oldest first.
+
+        Raises:
+            RowError: as `truncate`.
+        """
+        return [self._parsed(line) for line in self._whole(self.path.read_bytes())] if self.path.exists() else []
 
     @staticmethod
     def _whole(content: bytes) -> list[bytes]:
         return content[: content.rfind(b"\n") + 1].splitlines(keepends=True)
 
     def _step(self, line: bytes) -> int:
+        return int(self._parsed(line)["step"])
+
+    def _parsed(self, line: bytes) -> dict[str, Any]:
         try:
-            return int(orjson.loads(line)["step"])
+            found: dict[str, Any] = orjson.loads(line)
+            int(found["step"])
+            return found
         except (ValueError, KeyError, TypeError):
             raise RowError(
                 f"{self.path}: the line {line[:60]!r} is not a JSON object with a step; move the file away to begin a "

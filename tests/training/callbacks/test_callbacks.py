@@ -73,6 +73,8 @@ def test_metrics_line_without_a_step_is_rejected(tmp_path: Path) -> None:
     log.path.write_bytes(b'{"loss": 1}\n')
     with pytest.raises(RowError, match=r"m\.jsonl: .*\{\"loss\": 1\}"):
         log.truncate(3)
+    with pytest.raises(RowError, match=r"m\.jsonl: .*\{\"loss\": 1\}"):
+        log.read()
 
 
 def test_checkpoints_are_saved_on_schedule_and_at_the_end(tmp_path: Path) -> None:

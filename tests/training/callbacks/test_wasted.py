@@ -36,7 +36,7 @@ def test_run_of_cut_episodes_ends_with_a_checkpoint_and_continues_under_more_pat
     prepared = prepare(run)
     message = collapse_message(prepared)
     assert " step 2 of 4: " in message and " 50% (max_clip_ratio), 2 steps" in message
-    assert message.endswith("No checkpoint was written before")
+    assert message.endswith("No checkpoint of an earlier step is left")
     metrics = MetricsLog(run.workspace.path("reports/metrics.jsonl"))
     assert len(metrics.read()) == load_checkpoint(run.workspace.path("checkpoints/rc1/step_00002")).step == 2
     assert collapse_message(prepared) == message and len(metrics.read()) == 2, "a further step was trained"
