@@ -47,7 +47,7 @@ def obtained(dialogue: Transcript) -> float:
     """1 if the one definite answer was obtained from a tool or the user, else 0.
 
     A number or a name must occur in the result of a tool or a reply; a page opened by the answer itself does not count.
-    If nothing was called, or the last sum is a comparison, the user's message may contain it. A yes or no must agree
+    If nothing was called, or any sum is a comparison, the user's message may contain it. A yes or no must agree
     with the last comparison; without one it counts half. A sum with an invented number obtains nothing.
     """
     answer = dialogue.answer
