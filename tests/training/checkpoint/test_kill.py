@@ -6,10 +6,7 @@ by Python's audit hooks.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -26,13 +23,10 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoi
 from rc1_lib.training.checkpoint.state import CheckpointState
 from rc1_lib.training.run_paths import LEDGER
 from rc1_lib.workspace.artifacts import Workspace
+from tests.killed_at import run_and_kill_at
 from tests.training.checkpoint.states import equal
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-FORK = multiprocessing.get_context("fork")
-EVENTS = {"open", "os.rename", "os.symlink", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "shutil.rmtree"}
-
-
 Killed = Callable[[Callable[[Workspace], object], Callable[[Workspace], object]], Iterator[Workspace]]
 
 
@@ -41,29 +35,9 @@ def state_of(step: int, mark: int = 0) -> CheckpointState:
     return CheckpointState({"adapter": tensors}, {"step": step}, {"rng": {"state": torch.arange(step)}})
 
 
-def run_and_kill_at(event: int, work: Callable[[], object]) -> bool:
-    """Run `work` in a child that kills itself at its n-th event; return whether it finished before."""
-
-    def child() -> None:
-        count = 0
-
-        def hook(name: str, args: object) -> None:
-            nonlocal count
-            if name in EVENTS:
-                count += 1
-                if count == event:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        torch.set_num_threads(1)
-        sys.addaudithook(hook)
-        work()
-        os._exit(0)
-
-    process = FORK.Process(target=child)
-    process.start()
-    process.join()
-    assert process.exitcode in (0, -signal.SIGKILL)
-    return process.exitcode == 0
+def _on_one_thread(work: Callable[[Workspace], object], place: Workspace) -> None:
+    torch.set_num_threads(1)
+    work(place)
 
 
 def is_state(path: Path, wanted: CheckpointState) -> bool:
@@ -78,7 +52,7 @@ def killed(request: pytest.FixtureRequest, tmp_path: Path) -> Killed:
         for event in range(1, 200, request.param):
             place = Workspace(tmp_path / str(event))
             prepare(place)
-            whole = run_and_kill_at(event, partial(work, place))
+            whole = run_and_kill_at(event, partial(_on_one_thread, work, place))
             yield place
             if whole:
                 return
