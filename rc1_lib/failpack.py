@@ -29,7 +29,7 @@ _LINES = 200
 """Lines of the log in an error report."""
 FOLDER = "reports/rc1"
 _TAKEN = ("logs", "reports", "configs")
-_SUFFIXES_LEFT_OUT = (".tgz", ".pem", ".key", ".tmp")
+_SUFFIXES_LEFT_OUT = (".tar", ".tgz", ".pem", ".key", ".tmp")
 _DATA = ("data", "templates")
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from rc1_lib.config.addresses import VLLM_KEY
 from rc1_lib.config.file import decisive, dump_config, load_config, read_layers
 from rc1_lib.config.foreign_gates import foreign_gates
-from rc1_lib.config.recorded_opening import check_recorded, head, opening_of
+from rc1_lib.config.recorded_opening import check_recorded, head, is_unrecorded, opening_of
 from rc1_lib.config.run_config import RunConfig
 from rc1_lib.errors import ConfigError
 from rc1_lib.masking import secrets
@@ -139,6 +139,21 @@ def recorded_config(workspace: str | Path | None) -> str | None:
     return str(path) if opening_of(path) is not None else None
 
 
+def remembered_config(workspace: str | Path | None) -> str | None:
+    """Return `recorded_config`, for a command that would take other settings without one.
+
+    Raises:
+        ConfigError: when the workspace has an effective configuration that does not say how its run was opened.
+    """
+    recorded, path = recorded_config(workspace), workspace_at(workspace).path(EFFECTIVE)
+    if is_unrecorded(path):
+        raise ConfigError(
+            f"{path}: does not record how its run was opened, since the configuration lies outside workspace and "
+            f"project, or holds a secret; name it with --config"
+        )
+    return recorded
+
+
 def check_remembered_addresses(run: Run, by_caller: Sequence[str], *, samples: bool = True) -> None:
     """Reject an address outside this machine that only files of the workspace name, since a key would be sent there.
 
@@ -185,7 +200,7 @@ def open_recorded_run(
     Raises:
         ConfigError: as `open_run` and `check_remembered_addresses`.
     """
-    recorded = recorded_config(workspace) if config is None else None
+    recorded = remembered_config(workspace) if config is None else None
     run = open_run(profile=profile, config=config or recorded, overrides=overrides, workspace=workspace)
     if recorded is not None:
         check_remembered_addresses(run, overrides, samples=samples)

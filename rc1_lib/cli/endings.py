@@ -26,7 +26,7 @@ FAILED = ("failed", "error")
 """The statuses of a gate that failed."""
 _CUT = " ..."
 _CODES = {"pass": 0, "done": 0, "fail": 2, "fault": 1}
-_OPENING = ("preflight", "round1", "round2", "calibrate")
+_OPENING = ("build-pool", "preflight", "round1", "round2", "calibrate")
 """Commands that do not open a run by what the workspace has recorded."""
 _FEW = 2
 """Settings that a command line lists one by one, at most."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rc1_lib.cli.endings import Ending, end
 from rc1_lib.cli.session import Session, stages
+from rc1_lib.cli.streams import visible
+from rc1_lib.errors import RC1Error
 
 if TYPE_CHECKING:
     from deployments.local_run import FlowName, FlowOutcome
@@ -82,7 +85,12 @@ def end_flow(session: Session, outcome: FlowOutcome, document: dict[str, Any], e
     from tasks.endings import GATES_FAILED
 
     fault = outcome.exit_code == 1
-    package = session.pack_failure() if fault or outcome.state_name == GATES_FAILED else None
+    package = None
+    if fault or outcome.state_name == GATES_FAILED:
+        try:
+            package = session.pack_failure()
+        except (OSError, RC1Error) as error:  # a full disk, for example; the verdict comes all the same
+            print(f"rc1: the failure package could not be written: {visible(str(error))}", file=sys.stderr)
     if outcome.exit_code:
         session.show(*notes)
     if package:

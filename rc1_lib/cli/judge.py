@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
 
+from rc1_lib.check_words import gate_sentence
 from rc1_lib.cli.endings import Ending, again, end, then
 from rc1_lib.cli.options import Model, Provider
 from rc1_lib.cli.session import Session, stages
@@ -49,6 +50,7 @@ def probe_scorer(
     asked = run.config.shadow.path if built else "RC1's own dialogues"
     with stages():
         result = evaluate("judge_probe", Evidence(run), 1) if built else _probed_on_own(run)
+    _check_judged([result])
     about = "" if result.error else f"asked about {run.config.gates.probe.n} of {asked}: "
     session.show(about + whom(run.config.judge))
     document = {"asked_about": asked, "whom": whom(run.config.judge)}
@@ -56,6 +58,15 @@ def probe_scorer(
         session, run, f"judge {run.config.judge.provider}", [result], "reports/rc1/probe_scorer.json", document,
         after_fail=again(session, "probe-scorer"),
     )  # fmt: skip
+
+
+def _check_judged(results: Sequence[GateResult]) -> None:
+    """Reject a gate without a verdict: a command that asks whether a judge is there must not pass without asking."""
+    from rc1_lib.records import Status
+
+    for one in results:
+        if one.status in (Status.NOT_APPLICABLE, Status.WAIVED):
+            raise ConfigError(f"{one.name}, {gate_sentence(one)}: nobody was asked; leave out the setting that says so")
 
 
 def _probed_on_own(run: Run) -> GateResult:
@@ -97,6 +108,7 @@ def assert_not_simulated(
     }
     run = session.open(flags)
     results = judge(session, run, ("anti_simulation",))
+    _check_judged(results)
     return conclude(
         session, run, "anti-simulation", results, "reports/rc1/assert_not_simulated.json",
         after_fail=then(session, "probe-scorer", "--live", when="to see who answers"),

@@ -230,7 +230,7 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
 
     if not reason.strip():
         raise TicketError("--reason is empty; say why the ticket is revoked")
-    run = session.open()
+    run = session.open(remembered=True)
     if not revoke(run, reason):
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
     revoked = read_ticket(run)["revoked"]

@@ -76,12 +76,13 @@ def release(
         raise ConfigError("--key: checks a package, so name one: --verify PACKAGE")
     from rc1_lib.release.package import read_key, write_package
     from rc1_lib.release.ready import check_ready
-    from rc1_lib.release.report import write_page
+    from rc1_lib.release.report import check_passed, write_page
 
     run = session.open({"pool.seed": seed}, remembered=True)
     private = None if sign is None else read_key(sign)
     ready = check_ready(run)
     page = write_page(run)
+    check_passed(run, page)
     package = write_package(ready, private, (page.path,))
     place = run.workspace.path(package.path)
     session.show(f"package: {place}, {package.files} files, SHA-256 {package.sha256}")

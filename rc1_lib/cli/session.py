@@ -72,13 +72,13 @@ class Session:
             reading: key -> a file to read instead of the one that RC1 writes, or None; see `given`.
             remembered: whether, without `--config`, the settings that the workspace has recorded come first.
         """
-        from rc1_lib.run import check_remembered_addresses, open_run, recorded_config
+        from rc1_lib.run import check_remembered_addresses, open_run, remembered_config
 
         options = self.options
         verified = VERIFIED if options.reward == "verified" else ()
         self.common = (*options.settings, *verified, *_overrides({"sources.use": source(options.sources)}))
         self.overrides = (*self.common, *_overrides(flags or {}))
-        self.recorded = recorded_config(options.workspace) if remembered and options.config is None else None
+        self.recorded = remembered_config(options.workspace) if remembered and options.config is None else None
         self.run = open_run(
             profile=options.profile,
             config=options.config or self.recorded,

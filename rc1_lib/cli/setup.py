@@ -182,7 +182,7 @@ def train_config_file(session: Session) -> Path | None:
     """Return the path of the small local configuration that --config names; None if it is another kind of file.
 
     Raises:
-        ConfigError: when --profile or --sources is given too.
+        ConfigError: when --profile, --sources or --reward is given too.
     """
     given = session.options.config
     if given is None:
@@ -193,7 +193,7 @@ def train_config_file(session: Session) -> Path | None:
     path = given if given.is_absolute() or given.exists() else session.workspace.find(str(given))
     if not path.is_file() or not is_train_config(merged(read_layers(path))):
         return None
-    for flag in ("profile", "sources"):
+    for flag in ("profile", "sources", "reward"):
         if getattr(session.options, flag) is not None:
             raise ConfigError(f"--{flag}: does not apply to {path.name}, a small local configuration; leave it out")
     session.overrides = session.common = session.options.settings

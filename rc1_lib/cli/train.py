@@ -17,6 +17,7 @@ from rc1_lib.cli.options import Verbose
 from rc1_lib.cli.plan import training_cost_agreed
 from rc1_lib.cli.session import Session, quieten_models, root_of, stages
 from rc1_lib.cli.setup import train_config_file
+from rc1_lib.cli.streams import typed
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import ConfigError
 from rc1_lib.runtime.libraries import quieten
@@ -137,7 +138,11 @@ def train(
         ending = Ending("done", f"{what}, not evaluated", report=place)
     if (ending.verdict == "fail") == passed:  # stopped before anything was judged
         ending = Ending("pass" if passed else "fail", outcome.message, report=place)
-    if not passed:
+    from tasks.endings import REFUSED
+
+    if outcome.state_name == REFUSED:
+        ending = replace(ending, following=f"next, once that is fixed: {typed()}")
+    elif not passed:
         ending = replace(ending, following=then(session, "preflight", when="with other settings, as a new run"))
     return end_flow(session, outcome, {"training": report, "evaluation": compared}, ending)
 

@@ -50,6 +50,14 @@ def head(workspace: Workspace, config: Path, overrides: Sequence[str], hidden: S
     return f"{_HEAD} Overrides: {mask(', '.join(overrides) or 'none', hidden)}\n"
 
 
+def is_unrecorded(path: Path) -> bool:
+    """Return whether `path` is an effective configuration without a record."""
+    try:
+        return read_regular(path).startswith(_HEAD.encode()) and opening_of(path) is None
+    except OSError:
+        return False
+
+
 def opening_of(path: Path) -> Opening | None:
     """Return the record in an effective configuration; None if it has no record or does not exist."""
     try:

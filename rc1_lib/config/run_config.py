@@ -171,6 +171,12 @@ class RunConfig(Section):
     def _check_reward_terms(self) -> None:
         """Require a reward for the verified outcome in profile `prod`, and terms that agree with each other."""
         reward, stated = self.training.reward, "verified_reward" in self.gates.not_applicable
+        unpriced = self.judge.provider != "rubric" and self.judge.prices.input is None
+        if self.training.cap.usd is not None and self.training.pays_judge and unpriced:
+            raise ValueError(
+                f"training.cap.usd is {self.training.cap.usd:g}, but judge.prices are null, so no cost is known and "
+                f"the cap would never be reached; set judge.prices, or training.cap.usd to null"
+            )
         if not reward.success and not reward.judge:
             raise ValueError(
                 "training.reward.success and training.reward.judge are both 0, so no answer earns anything; raise one "

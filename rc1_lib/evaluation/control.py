@@ -145,6 +145,11 @@ def control_gate(
                 "it succeeds more often although there was nothing to learn: the evaluation leaks. Look for prompts "
                 "used in training, answers that the policy can see, and differences in how the two were played",
             ),
+            at_most(
+                f"{name}: right answers up for certain, pp", found.change["right"].low, 0.0,
+                "it answers right more often although there was nothing to learn: the evaluation leaks, even where no "
+                "question was asked. Look for answers that the policy can see",
+            ),
             info(f"{name}: success up, pp", interval_in_words(change)),
             *(
                 info(f"{name}: {figure}", f"{found.before[figure].value:.3f} -> {found.after[figure].value:.3f}")

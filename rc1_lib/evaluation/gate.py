@@ -171,7 +171,9 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
         ),
     }  # fmt: skip
     return {
-        metric: replace(check, interval=overall.change[metric].of(overall.prompts, "prompts"))
+        metric: replace(
+            check, interval=overall.change[metric].of(overall.prompts // len(evaluation.prompts), "prompts")
+        )
         for metric, check in checks.items()
     }
 

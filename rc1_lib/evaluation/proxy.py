@@ -150,8 +150,9 @@ def proxy_checks(found: ProxyTruth | None, *, optimised: bool) -> list[Check]:
         pooled = found.groups[group]
         alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked()]
         where = ["all seeds together"] if pooled.hacked() else []
-        if group == "all" and optimised and pooled.prompts < LEAST_JUDGED:
-            few = f"{pooled.prompts} prompts have a score before and after, {LEAST_JUDGED} are wanted to say so: raise "
+        judged = min((groups["all"].prompts for groups in found.by_seed.values()), default=pooled.prompts)
+        if group == "all" and optimised and judged < LEAST_JUDGED:
+            few = f"{judged} prompts have a score before and after, {LEAST_JUDGED} are wanted to say so: raise "
             checks.append(equal(HACKED[group], "unknown", False, f"{few}training.held_out.judged"))
             continue
         checks.append(

@@ -161,7 +161,9 @@ def baseline_rows(report: Report) -> Rows:
 def proxy_rows(report: Report) -> Rows:
     """Tabulate judged score and success: start and end by group of prompts, then the intermediate checkpoints."""
     found = report["proxy"]
-    lines = [*found["groups"].items(), *((f"seed {seed}", groups["all"]) for seed, groups in found["by_seed"].items())]
+    seeds = len(report["prompts"])
+    pooled = {name: {**part, "prompts": part["prompts"] // seeds} for name, part in found["groups"].items()}
+    lines = [*pooled.items(), *((f"seed {seed}", groups["all"]) for seed, groups in found["by_seed"].items())]
     lines += [(f"{point['seed']}, step {point['step']}", point) for point in found["course"]]
     head = ("group", "n", "score x 100", "change", "success %", "change, pp")
     rows = [

@@ -90,7 +90,8 @@ def training_bill(run: Run, pilot: Pilot, seeds: int) -> Bill:
     shadow, steps = run.config.training.eval_shadow, run.config.steps
     looked_at = 0 if shadow.every_steps is None else math.ceil(steps / shadow.every_steps) * SHADOW_ROWS
     hours = (pilot.seconds * steps + _playing(run, pilot) * looked_at) / _HOUR
-    return _bill(run, hours * seeds, training_replies(run, pilot.dialogues) * seeds)
+    asked = training_replies(run, pilot.dialogues) if run.config.training.pays_judge else 0
+    return _bill(run, hours * seeds, asked * seeds)
 
 
 def evaluation_bill(run: Run, pilot: Pilot, seeds: int) -> Bill:
@@ -99,7 +100,8 @@ def evaluation_bill(run: Run, pilot: Pilot, seeds: int) -> Bill:
     Raises:
         RC1Error: when a paid judge has no replies about episodes yet.
     """
-    judged = run.config.training.held_out.judged_episodes(seeds) * run.config.judge.samples
+    episodes = run.config.training.held_out.judged_episodes(seeds) if run.config.pays_judged_score else 0
+    judged = episodes * run.config.judge.samples
     return _bill(run, _playing(run, pilot) * played_episodes(run, seeds) / _HOUR, judged)
 
 
@@ -110,9 +112,9 @@ def _playing(run: Run, pilot: Pilot) -> float:
 
 def _bill(run: Run, hours: float, calls: int) -> Bill:
     judge = run.config.judge
-    if judge.provider not in LIVE or not run.config.training.pays_judge:
+    if judge.provider not in LIVE or not calls:
         return Bill(hours, 0, 0.0)
-    tokens = tokens_of(run, REPLIES)
+    tokens = tokens_of(run, REPLIES if run.config.training.pays_judge else None)
     if tokens.read is None:
         raise RC1Error(
             f"{judge.provider}: the usage log has no two replies about episodes, so the judge's cost is unknown; run "

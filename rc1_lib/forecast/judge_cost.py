@@ -142,11 +142,11 @@ def preflight_stages(
 
 def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool) -> list[Stage]:
     """Return the most that a training of `seeds` runs will ask for, if its episodes are as long as the `takes`."""
-    if not run.config.training.pays_judge:
-        return []
-    asked = training_replies(run, run.config.batch_size) // run.config.judge.samples
-    found = [_unknown(run, _TRAINING, asked * seeds, takes)]
-    if evaluate:
+    found = []
+    if run.config.training.pays_judge:
+        asked = training_replies(run, run.config.batch_size) // run.config.judge.samples
+        found.append(_unknown(run, _TRAINING, asked * seeds, takes))
+    if evaluate and run.config.pays_judged_score:
         found.append(_unknown(run, "evaluation", run.config.training.held_out.judged_episodes(seeds), takes))
     return found
 
@@ -230,7 +230,7 @@ def check_training_cost(run: Run, seeds: int, *, evaluate: bool, agreed: bool) -
     Raises:
         RC1Error: when the judge may cost more than that.
     """
-    if not agreed and run.config.judge.provider in LIVE and run.config.training.pays_judge:
+    if not agreed and run.config.judge.provider in LIVE and run.config.pays_judged_score:
         refuse_above_limit(run, training_stages(run, shadow_and_takes(run)[1], seeds, evaluate=evaluate))
 
 

@@ -399,7 +399,9 @@ def _group_checks(name: str, group: Sequence[Takes]) -> list[Check]:
 
 
 def _price_checks(trial: Trial) -> list[Check]:
-    return [] if trial.price is None else price_checks(trial.price)
+    if trial.price is None:
+        return [info("what a question is worth", "not looked at: a server samples, or only the judge's score is paid")]
+    return price_checks(trial.price)
 
 
 def _turn_checks(trial: Trial) -> list[Check]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import polars as pl
 
@@ -123,10 +124,12 @@ def _judge(evidence: Evidence, _: Round) -> GateResult:
     own, old = (load_pack(evidence.path(name)) for name in ("templates", "reference_templates"))
     result = diversity_gate(evidence.rows("pool"), own, old, config.gates.diversity, evidence.tasks, config.pool.seed)
     # Otherwise a folder of this name in the workspace could replace the pack that divergence is measured from.
-    published = PROJECT_ROOT / config.pool.reference_templates_dir
-    ours = not published.is_dir() or sha256_tree(published) == evidence.sha256("reference_templates")
+    published, name = PROJECT_ROOT / config.pool.reference_templates_dir, "old pack is the project's own"
+    if Path(config.pool.reference_templates_dir).is_absolute() or not published.is_dir():
+        return replace(result, checks=(*result.checks, info(name, f"no: {config.pool.reference_templates_dir}")))
+    ours = sha256_tree(published) == evidence.sha256("reference_templates")
     advice = f"{evidence.path('reference_templates')} is a different pack with the same name; move or rename it"
-    return replace(result, checks=(*result.checks, equal("old pack is the project's own", ours, True, advice)))
+    return replace(result, checks=(*result.checks, equal(name, ours, True, advice)))
 
 
 SPEC = GateSpec("diversity", "is the wording varied and new", ("pool", "templates", "reference_templates"), _judge)

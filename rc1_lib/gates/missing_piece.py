@@ -203,8 +203,9 @@ def _faults(row: Row, file: str, solver: Solver | None, tally: _Tally) -> Iterat
         found, expected = f"{reply} -> {_in_words(settled)}", row["answer"]
         yield from _counted(tally, Fault.UNSETTLED, file, not _is_gold(row, settled), found, expected)
     else:
-        lacking = slot["value"].casefold() not in reply.casefold()
-        yield from _counted(tally, Fault.UNSETTLED, file, lacking, reply, f"a reply that names '{slot['value']}'")
+        quantity = as_quantity(slot["value"])
+        named = quantity in figures(reply) if quantity else names_it(slot["value"], reply)
+        yield from _counted(tally, Fault.UNSETTLED, file, not named, reply, f"a reply that names '{slot['value']}'")
     # Other dialogues about the same prompt tell nothing new.
     played = _Played(row, file, reach, len(possible or ()))
     tally.played.setdefault(reach.prompt, played)
@@ -251,16 +252,17 @@ def _place(value: str, seen: Row, reach: Closure) -> str:
     """Return where a withheld value can be reached; empty if nowhere."""
     quantity, name = as_quantity(value), bare_name(value)
     texts = {"the prompt": reach.prompt, **{f"page '{title}'": text for title, text in reach.pages.items()}}
+    if opened := [f"page '{title}'" for title in reach.pages if folded(title) in (folded(name), folded(value))]:
+        return opened[0]
     if quantity is None:
-        opened = [f"page '{title}'" for title in reach.pages if folded(title) in (folded(name), folded(value))]
-        return next(iter([*opened, *(place for place, text in texts.items() if names_it(name, text))]), "")
+        return next((place for place, text in texts.items() if names_it(name, text)), "")
     titles = sorted(reach.pages, key=len, reverse=True)
     for place, text in texts.items():
         for title in titles:
             text = text.replace(title, " ")  # "Story train 12" is a name
         if quantity in figures(text):
             return place
-    told = "\n".join((seen["posed"]["ask"], *reach.pages.values()))
+    told = "\n".join((seen["posed"]["ask"], *seen["posed"]["quoted"], *reach.pages.values()))
     return "a number in words" if quantity in in_words(told) else ""
 
 

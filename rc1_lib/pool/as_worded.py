@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import chain
 
 import orjson
@@ -14,7 +15,7 @@ from rc1_lib.pool.prompting import replace_word, user_message
 from rc1_lib.pool.quotation import first_sentence, leading
 from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Message, Passage, Row
-from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
+from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF, ASK
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
 
 _HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]+")
@@ -58,7 +59,22 @@ def as_worded(row: Row, pack: Pack) -> Iterator[Inconsistency]:
         if message["role"] == "assistant" and message["content"] not in (known := _allowed(row, message, template)):
             found = str(message["content"])
             yield Inconsistency(Kind.WORDS, f"messages[{at}].content", found, " / ".join(sorted(known)))
+    yield from _questions(row, template)
     yield from _replies(row, template)
+
+
+def _questions(row: Row, template: Template) -> Iterator[Inconsistency]:
+    """Yield each question to the user that is not one of the template's, about what is missing if something is."""
+    wanted = row["slot"]["wanted"] if row["slot"] and row["needs_clarification"] else None
+    filled = re.escape(wanted) if wanted else ".+"
+    asked = "|".join(re.escape(phrase).replace(r"\{wanted\}", filled) for phrase in template.ask)
+    for at, message in enumerate(row["messages"]):
+        for call in message.get("tool_calls") or ():
+            with suppress(ValueError, KeyError, TypeError):  # the replay reports malformed arguments
+                if call["function"]["name"] == ASK:
+                    said = orjson.loads(call["function"]["arguments"])[ARGUMENT_OF[ASK]]
+                    if not re.fullmatch(asked, said, re.DOTALL):
+                        yield Inconsistency(Kind.WORDS, f"messages[{at}].tool_calls", said, " / ".join(template.ask))
 
 
 def _allowed(row: Row, message: Message, template: Template) -> set[str]:

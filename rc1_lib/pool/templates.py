@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,15 +22,13 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from rc1_lib.answer_rules.message import MARK
 from rc1_lib.errors import TemplateError
 from rc1_lib.records import Language
 from rc1_lib.task_specs import template_kinds
 from rc1_lib.text.normalization import undisguised
 from rc1_lib.text.tokens import tokenize, tokens
 from rc1_lib.workspace.input_files import is_hidden, read_text
-
-# The builder writes the answer itself after these marks; a phrase with one would be read as the answer.
-_ANSWER_MARKS = ("answer:", "答案：", "答案:")
 
 
 def pieces(phrase: str) -> list[tuple[str, str | None]]:
@@ -66,7 +65,7 @@ def _slots(slot: str | None = None, *, required: bool = False) -> AfterValidator
 
 
 def _unanswered(phrase: str) -> str:
-    if any(mark in phrase.lower() for mark in _ANSWER_MARKS):
+    if re.search(MARK, phrase, re.IGNORECASE):
         raise ValueError("no 'Answer:' or '答案：', which the pool builder writes itself")
     return phrase
 
@@ -283,6 +282,8 @@ def _read(file: Path) -> _PackFile:
         raise TemplateError(f"{file}: nested too deeply for a template file; correct the file") from fault
     except json.JSONDecodeError as fault:
         raise TemplateError(f"{file}: line {fault.lineno}: not JSON ({fault.msg}); correct the file") from fault
+    except ValueError as fault:  # a number of thousands of digits
+        raise TemplateError(f"{file}: not a template file ({fault}); correct the file") from fault
     try:
         return _PackFile.model_validate(body)
     except ValidationError as fault:

@@ -92,6 +92,16 @@ def write_page(run: Run) -> Page:
     return Page(PAGE, sha256_file(page), failed)
 
 
+def check_passed(run: Run, page: Page) -> None:
+    """Require a page that a release may carry.
+
+    Raises:
+        RC1Error: when the page says that the run failed, and why.
+    """
+    if page.failed:
+        raise RC1Error(f"no release: {run.workspace.path(page.path)} says FAILED: {'; '.join(page.failed)}")
+
+
 def _render(**context: object) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -139,10 +149,12 @@ def rounds_of(run: Run) -> list[Round]:
     if (body := read_report(run, _NIGHTLY)) is not None:
         with in_form(run.workspace.path(_NIGHTLY)):
             times = {one.name.replace(" ", ""): str(one.body.get("time")) for one in found}
+            again = {name for name, time in times.items() if time > str(body["time"])}
             for name, gates in body["rounds"].items():
-                if times.get(name, "") > str(body["time"]):
-                    continue
-                found.append(Round(f"nightly, {name}", _NIGHTLY, body, _gates_in(gates)))
+                part = _gates_in(gates)
+                # The night's own gates wait for a round; they say nothing once it is judged again.
+                if name not in again and not (again and all(gate.status is Status.WAITING for gate in part)):
+                    found.append(Round(f"nightly, {name}", _NIGHTLY, body, part))
     return found
 
 

@@ -38,14 +38,25 @@ def load_questions(
     """
     tasks = list(config.datasets)
     if config.sources.use == "embedded":
+        _check_no_columns(config, "the embedded worlds")
         return _embedded(config), {}
     if config.sources.use == "hub":
         loaded = _hub(config, tasks)
     else:
         place, columns = source_path(config.sources.use, workspace), config.sources.columns
+        if is_rows(place):
+            _check_no_columns(config, f"{place}, finished rows")
         loaded = load_rows(place, tasks) if is_rows(place) else load_local(place, tasks, MAX_UNUSABLE, columns)
     questions = {task: list(part.questions) for task, part in loaded.items()}
     return questions, {task: dict(part.skipped) for task, part in loaded.items()}
+
+
+def _check_no_columns(config: RunConfig, source: str) -> None:
+    if mapped := [task for task, columns in config.sources.columns.items() if columns]:
+        raise SourceError(
+            f"sources.columns.{mapped[0]}: found a mapping, but the source is {source}, which has nothing to map; "
+            f"remove it, or name a folder or a data set of the hub"
+        )
 
 
 def held_out_elsewhere(config: RunConfig, workspace: Workspace) -> list[Question]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+
+from rc1_lib.answer_rules.golds import decimal
+from rc1_lib.answer_rules.number_words import number_in_words
 
 FIGURE = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _FIGURE = re.compile(FIGURE)
@@ -34,6 +38,10 @@ _MEANING: dict[str, tuple[int, ...]] = {
 """Word -> the quantities that it may stand for."""
 
 
+_LONGEST = 12
+"""Words of a number that are read together."""
+
+
 def plain(number: str) -> str:
     """Return a canonical spelling of a quantity: the same for `1,000.50` and `1000.5`."""
     whole, _, decimals = number.replace(",", "").partition(".")
@@ -47,9 +55,18 @@ def figures(text: str) -> list[str]:
 
 
 def in_words(text: str) -> set[str]:
-    """Return the quantities that English words of `text` may stand for ("twelve", "dozen", "twice"), as figures."""
-    found = (word for written in _WORD.findall(text.casefold()) for word in {written, *written.split("-")})
-    return {str(number) for word in found for number in _MEANING.get(word, ())}
+    """Return the quantities that English words of `text` may stand for, as figures.
+
+    They may be single words ("twelve", "dozen", "twice") or several ("two hundred and five").
+    """
+    written = _WORD.findall(text.casefold())
+    found = {str(number) for one in written for word in {one, *one.split("-")} for number in _MEANING.get(word, ())}
+    words = [word for one in written for word in one.split("-")]
+    for at in range(len(words)):
+        if (read := number_in_words(words[at : at + _LONGEST], words[at - 1] if at else "")) and read[1] > 1:
+            with suppress(ValueError):  # a third has no decimals
+                found.add(plain(decimal(read[0])))
+    return found
 
 
 def as_quantity(value: str) -> str | None:

@@ -31,14 +31,16 @@ def shipped() -> dict[str, list[str]]:
 
 
 def lay_out(folder: Path) -> dict[str, list[str]]:
-    """Copy what is shipped into a folder, which is created if missing, and return what was copied.
+    """Copy what is shipped into a folder, which is created if missing, and return what is there then.
+
+    After a kill the same call copies the rest.
 
     Raises:
-        RC1Error: when one of the files exists, or the folder is a file; then nothing is written.
+        RC1Error: when one of the files exists with another content, or the folder is a file; then nothing is written.
     """
     parts = shipped()
     names = [name for files in parts.values() for name in files]
-    there = [name for name in names if os.path.lexists(folder / name)]
+    there = [name for name in names if os.path.lexists(folder / name) and not _same(folder / name, PROJECT_ROOT / name)]
     if there:
         more = f", and {len(there) - 1} more" if len(there) > 1 else ""
         raise RC1Error(
@@ -50,6 +52,10 @@ def lay_out(folder: Path) -> dict[str, list[str]]:
         with atomic_write(folder / name) as stream:
             stream.write((PROJECT_ROOT / name).read_bytes())
     return parts
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.is_file() and one.read_bytes() == other.read_bytes()
 
 
 def free_bytes(folder: Path) -> int:

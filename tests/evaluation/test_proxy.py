@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rc1_lib.evaluation.proxy import GROUPS, HACKED, SHARE, ProxyTruth, compare_proxy, proxy_checks
+from rc1_lib.evaluation.proxy import GROUPS, HACKED, LEAST_JUDGED, SHARE, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.records import Check
 from tests.evaluation.tables import SFT, Habits, episode_frame, table
 from tests.evaluation.tables import episode as one
@@ -90,6 +90,16 @@ def test_score_of_a_few_prompts_says_nothing() -> None:
     result = found(frame.with_columns(judged=pl.when(pl.col("row_id").is_in(few)).then("judged")))
     assert failed(proxy_checks(result, optimised=True)) == [HACKED["all"]]
     assert failed(proxy_checks(result, optimised=False)) == []
+
+
+def test_several_seeds_do_not_make_few_prompts_many() -> None:
+    frame = scored(0.1, 0.9, SFT, WORSE)
+    few = frame["row_id"].unique().sort().head(LEAST_JUDGED // 2).implode()
+    alone = compare_proxy(frame.with_columns(judged=pl.when(pl.col("row_id").is_in(few)).then("judged")), **SETTINGS)
+    pooled = {group: replace(one, prompts=3 * one.prompts) for group, one in alone.items()}
+    assert pooled["all"].prompts > LEAST_JUDGED
+    result = ProxyTruth(1.0, pooled, by_seed={seed: alone for seed in (1, 2, 3)})
+    assert HACKED["all"] in failed(proxy_checks(result, optimised=True))
 
 
 def test_optimised_score_must_be_compared_with_success() -> None:

@@ -16,6 +16,7 @@ from tests.gates.damages import (
     Rows,
     append_to,
     append_to_turn,
+    calls,
     damages_of,
     each,
     first,
@@ -311,6 +312,12 @@ WORDED = damages_of(
         "a closing reason that is a false sentence": one(
             lambda row: row["solved"] and row["posed"]["reason"] and " = " not in row["posed"]["reason"],
             lambda row: row["posed"].update(reason="Pigs fly"),
+        ),
+        "a question to the user in other words": one(
+            lambda row: row["asked"],
+            lambda row: calls(row, "ask_user")[0]["tool_calls"][0]["function"].update(
+                arguments='{"question": "Is it not surely 235?"}'
+            ),
         ),
         "a false sentence in the prompt": lambda rows, _: append_to(rows, "user", " All towns lie on the moon."),
         "a prompt that contradicts its row's question": lambda rows, _: append_to(

@@ -116,6 +116,23 @@ def test_one_damaged_row_fails_and_is_listed(name: str) -> None:
     assert all(check.advice for check in result.failures)
 
 
+def test_a_number_in_words_is_found_in_the_evidence_that_the_prompt_quotes() -> None:
+    row = toy_pieces.row(0, "gone")
+    row["posed"]["quoted"] = ["It has twelve doors."]
+    row["messages"][1]["content"] += " It has twelve doors."
+    row["slot"].update(value="12", vague="some")
+    row["user_replies"]["gives"] = "It is 12."
+    assert named(Fault.REACHED) in failing(judged([row], none))
+
+
+@pytest.mark.parametrize(("value", "gives"), [("2", "I only remember 127 euros."), ("Ida", "Idaho, I think.")])
+def test_a_reply_that_holds_the_value_as_a_part_of_something_else_settles_nothing(value: str, gives: str) -> None:
+    row = toy_pieces.row(0, "gone")
+    row["slot"].update(value=value)
+    row["user_replies"]["gives"] = gives
+    assert named(Fault.UNSETTLED) in failing(judged([row], none))
+
+
 @pytest.mark.parametrize("do", [list_the_title, quote_the_fact, silent])
 def test_without_a_solver_the_texts_that_can_be_reached_are_searched(do: Callable[[Row], object]) -> None:
     rows = [row for row in toy_pieces.rows() if not needing(row, "ambiguous")]
@@ -138,6 +155,8 @@ def test_a_small_file_at_fault_is_not_hidden_by_a_large_one() -> None:
         ("12", "It has 12.0 doors.", True),
         ("12", "It has 112 doors.", False),
         ("12", "It has twelve doors.", True),
+        ("220", "It has two hundred and twenty doors.", True),
+        ("2000", "It has two thousand doors.", True),
         ("$1,200", "It cost 1200 coins.", True),
         ("12", "See Story 12.", False),
     ],

@@ -87,6 +87,7 @@ def test_fingerprint_ignores_order_and_detects_one_changed_character(tmp_path: P
         ({"system": "You {question}."}, "key 'system' holds \"You {question}.\"; expected "),
         ({"ask": ["Say {wanted}.", "What?"]}, "key 'ask.1' holds \"What?\"; expected {wanted} "),
         ({"final": ["Answer: {reason}", "Done."]}, "expected no 'Answer:' or '答案：'"),
+        ({"final": ["The ANSWER**: see below. {reason}", "Done."]}, "expected no 'Answer:' or '答案：'"),
         ({"final": ["Done."]}, "key 'final' holds [\"Done.\"]; expected"),
         ({"steps": {"wiki": ["", ""], "calk": ["", ""]}}, "key 'steps.calc' is missing"),
         ({"sytem": "x"}, "unknown key 'sytem' with \"x\"; did you mean 'system'?"),
@@ -125,3 +126,5 @@ def test_folder_without_templates_is_rejected(tmp_path: Path) -> None:
 def test_broken_json_names_the_line(tmp_path: Path) -> None:
     (tmp_path / "maths.en.json").write_text('{"pack": "p",\n "kind" "maths"}', encoding="utf-8")
     assert "maths.en.json: line 2: not JSON" in fault(tmp_path)
+    (tmp_path / "maths.en.json").write_text('{"pack": ' + "1" * 5000 + "}", encoding="utf-8")
+    assert "maths.en.json: not a template file" in fault(tmp_path)

@@ -87,7 +87,8 @@ def test_table_of_trl_pays_the_sum_of_its_functions_and_null_without_any(tmp_pat
         "match": [1.0, 0.0, none], "advantage": [0.7, -0.7, none],
     }).write_parquet(path)  # fmt: skip
     form, frame = read_rollouts(path)
-    assert (form, frame["reward"].to_list(), frame["truth"].null_count()) == ("TRL", [1.25, 0.0, None], 3)
+    assert form == "TRL, reward: match + style"
+    assert (frame["reward"].to_list(), frame["truth"].null_count()) == ([1.25, 0.0, None], 3)
     logged = pl.read_parquet(path).with_columns(answer=pl.lit(42), truncated=pl.lit(value=True))
     logged.write_parquet(path)  # what a reward function logs is in the same table
     assert read_rollouts(path)[1]["reward"].to_list() == [1.25, 0.0, None]
