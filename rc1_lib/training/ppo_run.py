@@ -287,7 +287,7 @@ def advance(prepared: Prepared, seed: int, last: int, notice: Callable[[str], No
         if guard.reason and not _has_ended(early, state):
             raise collapsed(state.step)
     if state is not None and state.step == last:
-        finish_interrupted(folder, run.workspace.path(LEDGER), last)
+        finish_interrupted(folder, last)
         return folder / folder_name(last)
     rule = SaveRule(config.training.checkpoints.every_steps, config.training.checkpoints.every_minutes)
     judging = run if prepared.judge is None else prepared.judge.run

@@ -53,6 +53,7 @@ def run_of(config: TrainConfig, rows: int) -> RunConfig:
         "finetune.method": "lora" if model.quantization is None else "qlora",
         "training.threads": torch.get_num_threads(),
         "training.limits.tokens": longest,
+        "training.max_tokens": longest,
         "training.describe_tools": "false",
         "training.adapter.targets": f"[{', '.join(model.lora.target_modules)}]",
         "training.gradient_checkpointing": str(model.gradient_checkpointing).lower(),

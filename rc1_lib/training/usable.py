@@ -42,12 +42,24 @@ def check_usable(config: RunConfig, shape: PretrainedConfig) -> None:
         shape: the base's own configuration.
 
     Raises:
-        RC1Error: if no episode can be played with this base, gradient checkpointing would not give the same numbers, or
-            the adapter's targets are not linear layers or share weights with the embedding.
+        RC1Error: if no episode can be played with this base, it changes its logits after the last layer, gradient
+            checkpointing would not give the same numbers, or the adapter's targets are not linear layers or share
+            weights with the embedding.
     """
     training = config.training
     targets = training.adapter.targets
-    context_of(shape)  # rejects layers other than attention
+    context = context_of(shape)  # rejects layers other than attention
+    if training.max_tokens > context:
+        raise ConfigError(
+            f"training.max_tokens: found {training.max_tokens}, but this base reads {context} tokens; lower it"
+        )
+    text = shape.get_text_config()
+    for key, plain in (("final_logit_softcapping", None), ("logits_scaling", 1.0), ("logit_scale", 1.0)):
+        if (found := getattr(text, key, plain)) not in (plain, None):
+            raise ConfigError(
+                f"base_model: its config.json has {key} {found}, so it changes its logits after the last layer, and "
+                f"RC1's updates do not; use another base"
+            )
     if training.gradient_checkpointing:
         check_no_attention_dropout(shape)
     elif ENGINES[own_name(training.engine)].trl:

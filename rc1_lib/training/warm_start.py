@@ -162,8 +162,10 @@ def _unfinished(run: Run) -> tuple[Path, Path]:
 
 def _forget(run: Run) -> None:
     folder, _ = _unfinished(run)
-    if folder.exists():
-        atomic_folder.remove(folder)
+    with atomic_folder.write_lock(folder.parent):
+        atomic_folder.recover(folder.parent, atomic_folder.only(folder))  # what a kill in the removal left
+        if folder.exists():
+            atomic_folder.remove(folder)
 
 
 def _write(folder: Path, run: Run, base: str, learner: _Learner, curve: list[float], inputs: dict[str, str]) -> None:

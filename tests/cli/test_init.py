@@ -31,6 +31,13 @@ def test_init_copies_every_shipped_file_unchanged(rc1: Rc1, tmp_path: Path) -> N
     assert load_config(tmp_path / "run/configs/local.yaml") == load_config(PROJECT_ROOT / "configs/local.yaml")
 
 
+def test_init_goes_on_after_a_kill(rc1: Rc1, tmp_path: Path) -> None:
+    assert rc1("init", tmp_path).code == 0
+    (tmp_path / "configs/ppo_scale.yaml").unlink()
+    assert rc1("init", tmp_path).code == 0
+    assert (tmp_path / "configs/ppo_scale.yaml").is_file()
+
+
 def test_existing_file_makes_init_fail_and_write_nothing(rc1: Rc1, tmp_path: Path) -> None:
     own = tmp_path / "templates/pack_v2/maths.en.json"
     own.parent.mkdir(parents=True)

@@ -30,6 +30,11 @@ def test_failing_judge_is_reported_in_the_last_five_lines(rc1: Rc1, tmp_path: Pa
     assert "fail: judge openai" in done.out.splitlines()[-5:]
 
 
+def test_probe_that_asks_nobody_does_not_pass(rc1: Rc1, workspace: Path) -> None:
+    done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4", "--reward", "verified")
+    assert done.code == 2 and "nobody was asked" in done.err
+
+
 def test_probe_uses_an_existing_shadow_set(rc1: Rc1, workspace: Path) -> None:
     done = rc1("probe-scorer", "--workspace", workspace, *SMALL, "--n", "4")
     assert (done.code, "asked about 4 of data/shadow_eval_245.jsonl" in done.out) == (0, True)

@@ -11,7 +11,7 @@ import pytest
 from rc1_lib.config.recorded_opening import opening_of
 from rc1_lib.errors import ConfigError, TicketError
 from rc1_lib.preflight.ticket import verify_ticket
-from rc1_lib.run import EFFECTIVE, Run, open_run
+from rc1_lib.run import EFFECTIVE, Run, open_run, remembered_config
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 SETTINGS = ("pool.n=600", "gates.waivers={judge_agreement: no labels \u00a0 yet}", "lr=0.00001")
@@ -70,3 +70,6 @@ def test_secrets_and_outside_paths_are_not_recorded(tmp_path: Path, monkeypatch:
     recorded(tmp_path / "v", config=str(elsewhere))
     assert opening_of(tmp_path / "v" / EFFECTIVE) is None
     assert os.fspath(tmp_path) not in (tmp_path / "v" / EFFECTIVE).read_text()
+    with pytest.raises(ConfigError, match="does not record how its run was opened"):
+        remembered_config(tmp_path / "v")
+    assert remembered_config(tmp_path) is None, "nothing was run here"

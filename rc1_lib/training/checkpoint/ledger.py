@@ -15,22 +15,26 @@ import orjson
 
 from rc1_lib.provenance.git import code_words
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
-from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, step_of, steps
+from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, step_of
 from rc1_lib.workspace.artifacts import now
 
 
-def record_all(folder: Path, ledger: Path) -> None:
-    """Add a line for each checkpoint in `folder` without one: the newest, and any whose writer was killed before."""
-    known = {(entry.get("path"), entry.get("sha256")) for entry in read_ledger(ledger)}
-    for step, path in steps(folder).items():
-        name = _name(path, ledger)
-        if not (path / NAME).is_file() or (name, fingerprint(path)) in known:
-            continue
-        content = (path / NAME).read_bytes()
-        files = {file: entry["sha256"] for file, entry in orjson.loads(content)["files"].items()}
-        sha256 = hashlib.sha256(content).hexdigest()
-        entry = {"step": step, "path": name, "sha256": sha256, "files": files, "written": now()}
-        _append(ledger, {**entry, "code": code_words()})
+def record(written: Path, checkpoint: Path, ledger: Path) -> None:
+    """Add the line of a checkpoint, unless there is one already.
+
+    Its writer does so before the checkpoint appears, so that no kill leaves one without a line: such a one would look
+    like another checkpoint that was put in its place.
+
+    Args:
+        written: the temporary folder that becomes `checkpoint`.
+    """
+    content, name = (written / NAME).read_bytes(), _name(checkpoint, ledger)
+    sha256 = hashlib.sha256(content).hexdigest()
+    if any((entry.get("path"), entry.get("sha256")) == (name, sha256) for entry in read_ledger(ledger)):
+        return
+    files = {file: entry["sha256"] for file, entry in orjson.loads(content)["files"].items()}
+    entry = {"step": step_of(checkpoint), "path": name, "sha256": sha256, "files": files, "written": now()}
+    _append(ledger, {**entry, "code": code_words()})
 
 
 def written_by(checkpoint: Path, ledger: Path) -> str | None:
@@ -86,7 +90,7 @@ def read_ledger(ledger: Path) -> list[dict[str, Any]]:
 def check_in_ledger(checkpoint: Path, ledger: Path) -> None:
     """Reject a checkpoint that replaced another one and brought its own manifest.
 
-    A checkpoint without any line is accepted, because a kill may have come before its line was written.
+    A checkpoint without any line is accepted: it may have been copied here without the ledger.
 
     Raises:
         CheckpointError: if the ledger has only other fingerprints for this path, or cannot be read.

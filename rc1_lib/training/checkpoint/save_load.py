@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
-from rc1_lib.training.checkpoint.ledger import check_in_ledger, record_all
+from rc1_lib.training.checkpoint.ledger import check_in_ledger, record
 from rc1_lib.training.checkpoint.manifest import (
     NAME,
     folder_name,
@@ -62,18 +62,15 @@ def save_checkpoint(state: CheckpointState, folder: Path, ledger: Path) -> Path:
         atomic_folder.recover(folder)
         with atomic_folder.new_folder(target) as temporary:
             _write(state, temporary)
+            record(temporary, target, ledger)
         atomic_folder.set_link(folder / LATEST, target.name)
-        record_all(folder, ledger)
     return target
 
 
-def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
-    """Set link and ledger if a kill came after the checkpoint of `step` was written and before these.
+def finish_interrupted(folder: Path, step: int) -> None:
+    """Set the link if a kill came after the checkpoint of `step` was written and before that.
 
     For a caller that finds the checkpoint complete and so saves nothing. A link to a later step stays.
-
-    Args:
-        ledger: `reports/ckpt_manifest.jsonl`.
 
     Raises:
         CheckpointError: if another process writes there, or a file is in the way.
@@ -87,7 +84,6 @@ def finish_interrupted(folder: Path, ledger: Path, step: int) -> None:
         found = step_of(newest) if (newest / NAME).is_file() else None
         if found is None or found < step:
             atomic_folder.set_link(folder / LATEST, target.name)
-        record_all(folder, ledger)
 
 
 def load_checkpoint(path: Path, expected: str | None = None) -> CheckpointState:

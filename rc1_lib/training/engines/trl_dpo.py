@@ -93,7 +93,8 @@ class TrlDPO(PolicyEngine):
         learned = self._train([inputs_of(collated, pair) for pair in pairs]) if pairs else {}
         differ = len(pairs) / len(found)
         of_pairs = {"pairs/differ": differ, "frac_reward_zero_std": 1.0 - differ}
-        return metrics | {name: learned.get(name, 0.0) for name in FIGURES} | of_pairs
+        known = {name: learned[name] for name in FIGURES if name in learned}  # none without pairs
+        return metrics | {"update/steps": 0.0} | known | of_pairs
 
     def _update(self, batch: EpisodeBatch, kl_coef: float, iteration: int) -> dict[str, float]:
         """Only compute metrics, in every process. TRL learns afterwards."""

@@ -20,7 +20,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import config_of, end_ids, load_base
-from rc1_lib.training.checkpoint.atomic_folder import CheckpointError, absent_folder, check_absent
+from rc1_lib.training.checkpoint.atomic_folder import CheckpointError, absent_folder, check_absent, replaced_folder
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import check_real_run
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
@@ -220,9 +220,10 @@ def write_final_model(run: Run, checkpoint: Path) -> str:
         fresh = target.with_name(f".{FOLDER}.new")
         shutil.rmtree(fresh, ignore_errors=True)  # left by a killed process
         export_checkpoint(run, checkpoint, fresh, _PROMPTS)
-        if target.exists():
-            shutil.rmtree(target)
-        fresh.rename(target)
+        with replaced_folder(target) as temporary:
+            for part in fresh.iterdir():
+                part.rename(temporary / part.name)
+        fresh.rmdir()
     files = read_json(target / MANIFEST)["files"]  # a process may have been killed before it wrote the checksums
     lines = (checksum_line(sha256, f"{FOLDER}/{name}") for name, sha256 in files.items())
     write_text(run.workspace.checksum_path(FOLDER), "".join(lines))
@@ -230,10 +231,13 @@ def write_final_model(run: Run, checkpoint: Path) -> str:
 
 
 def _exported(target: Path) -> str | None:
-    """Return the fingerprint of the checkpoint that is exported there; None if nothing is."""
+    """Return the fingerprint of the checkpoint that is exported there; None if nothing is, or files have changed."""
     if not target.exists():
         return None
     try:
-        return str(read_json(target / MANIFEST)["checkpoint"]["sha256"])
+        manifest = read_json(target / MANIFEST)
+        files = {target / name: sha256 for name, sha256 in manifest["files"].items()}
+        whole = all(path.is_file() and sha256_file(path) == sha256 for path, sha256 in files.items())
+        return str(manifest["checkpoint"]["sha256"]) if whole else None
     except (OSError, ValueError, KeyError, TypeError):
         raise RC1Error(f"{target}: is not an export of RC1, so it is not replaced; move it away") from None

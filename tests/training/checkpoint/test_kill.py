@@ -84,7 +84,7 @@ def test_save_killed_at_any_event_leaves_the_old_or_the_new_state(killed: Killed
         saves(state_of(3))(place)
         assert not list(folder.glob(".new-*")), "the next save must remove leftovers"
         listed = {line["path"].rpartition("/")[2] for line in read_ledger(place.path(LEDGER))}
-        assert listed == {path.name for path in steps(folder).values()}
+        assert listed >= {path.name for path in steps(folder).values()}, "a line comes before its checkpoint"
     assert newest.name == "step_00002" and int(place.root.name) > 10, "the hook missed the save's events"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from filelock import FileLock
 
 from rc1_lib.training.callbacks.checkpoints import SaveRule
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
-from rc1_lib.training.checkpoint.ledger import read_ledger
+from rc1_lib.training.checkpoint.ledger import check_in_ledger, read_ledger
 from rc1_lib.training.checkpoint.manifest import NoCheckpointError, fingerprint, resolve, write_manifest
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.checkpoint.state import CheckpointState
@@ -32,6 +33,19 @@ def test_loaded_state_equals_the_saved_one(place: tuple[Path, Path]) -> None:
     assert loaded.values["kl_coef"] == 0.1 + 0.2
     assert loaded.tensors["adapter"]["a.weight"].dtype == torch.bfloat16
     assert loaded.part("optimizer")["param_groups"] == trained(3)[1].state_dict()["param_groups"]
+
+
+def test_a_swapped_checkpoint_is_rejected_after_later_saves_too(place: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, ledger = place
+    first = save_checkpoint(state_of(1), folder, ledger)
+    other = save_checkpoint(state_of(5), tmp_path / "w/other", tmp_path / "w/reports/ledger")
+    shutil.rmtree(first)
+    shutil.copytree(other, first)
+    (folder / "step_00009").mkdir()  # a damaged folder is in nobody's way
+    (folder / "step_00009/manifest.json").write_text("")
+    save_checkpoint(state_of(2), folder, ledger)
+    with pytest.raises(CheckpointError, match="put in its place"):
+        check_in_ledger(first, ledger)
 
 
 def test_latest_is_the_newest_and_the_ledger_lists_all(place: tuple[Path, Path]) -> None:

@@ -131,6 +131,10 @@ def test_final_model_is_the_newest_export_and_replaces_no_other_folder(after_two
     (target / "export.json").write_text(json.dumps(manifest))
     write_final_model(run, checkpoint)
     assert json.loads((target / "export.json").read_text())["checkpoint"]["sha256"] == fingerprint(checkpoint)
+    weights = target / "merged/model.safetensors"
+    weights.write_bytes(b"altered")
+    write_final_model(run, checkpoint)
+    assert sha256_file(weights) == json.loads((target / "export.json").read_text())["files"]["merged/model.safetensors"]
     (target / "export.json").unlink()
     with pytest.raises(RC1Error, match=r"final_model: is not an export .*move it away"):
         write_final_model(run, checkpoint)
