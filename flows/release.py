@@ -16,6 +16,7 @@ from flows.failures import leave_failure
 from flows.run_names import named
 from rc1_lib.errors import RC1Error
 from rc1_lib.release.package import read_key
+from rc1_lib.release.report import check_passed
 from rc1_lib.run import Run, open_recorded_run
 from tasks.endings import ONE_AT_A_TIME, REFUSED, RELEASED, outcome
 from tasks.release import package, ready, release_card, report_page, verified
@@ -57,6 +58,7 @@ def _release(run: Run, sign: Path | None) -> State[Any]:
         read_key(sign)  # before anything is written
     page = outcome(report_page(run, return_state=True))
     holding = outcome(ready(run, return_state=True))
+    check_passed(run, page)
     packed = outcome(package(holding, page, sign, return_state=True))
     sentence = outcome(verified(run, packed, sign, return_state=True))
     release_card(page, packed, sentence)

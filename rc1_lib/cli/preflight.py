@@ -225,12 +225,17 @@ def verify_ticket(session: Session, seed: Seed = None) -> int:
 
 def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Why; recorded in the ticket.")]) -> int:
     """Revoke the ticket, so that no training starts with it; the ticket records the reason."""
+    from rc1_lib.config.file import load_config
     from rc1_lib.preflight.ticket import TICKET, read_ticket
     from rc1_lib.preflight.ticket import revoke_ticket as revoke
+    from rc1_lib.run import PUBLISHED, Run
+    from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
     if not reason.strip():
         raise TicketError("--reason is empty; say why the ticket is revoked")
-    run = session.open(remembered=True)
+    # No setting of the user's is read: none of them should be able to keep a ticket valid.
+    published = PROJECT_ROOT / PUBLISHED
+    run = Run(session.workspace, load_config(published), published, ())
     if not revoke(run, reason):
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
     revoked = read_ticket(run)["revoked"]

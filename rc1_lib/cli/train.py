@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rc1_lib.cli import tables
 from rc1_lib.cli.checkpoints import found_checkpoint
-from rc1_lib.cli.endings import Ending, end, judged, then
+from rc1_lib.cli.endings import Ending, command_line, end, judged, then
 from rc1_lib.cli.flows import end_flow, run_flow_of, stamps, training_outline, written_since
 from rc1_lib.cli.options import Verbose
 from rc1_lib.cli.plan import training_cost_agreed
@@ -141,7 +141,8 @@ def train(
     from tasks.endings import REFUSED
 
     if outcome.state_name == REFUSED:
-        ending = replace(ending, following=f"next, once that is fixed: {typed()}")
+        first = command_line(session, "preflight")
+        ending = replace(ending, following=f"next, once that is fixed: {typed()}; with other settings first {first}")
     elif not passed:
         ending = replace(ending, following=then(session, "preflight", when="with other settings, as a new run"))
     return end_flow(session, outcome, {"training": report, "evaluation": compared}, ending)

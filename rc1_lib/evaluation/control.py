@@ -1,7 +1,7 @@
 """Controls: train a policy on an uninformative reward, and check that the evaluation finds no gain.
 
-The change in success on held-out prompts decides, paired with the control's initial policy. A gain beyond its interval
-cannot have been learned, so it shows that the evaluation leaks.
+The changes in success and in right answers on held-out prompts decide, paired with the control's initial policy. A gain
+beyond its interval cannot have been learned, so it shows that the evaluation leaks.
 """
 
 from __future__ import annotations

@@ -398,9 +398,12 @@ def _group_checks(name: str, group: Sequence[Takes]) -> list[Check]:
     ]  # fmt: skip
 
 
+_NO_PRICE = "not looked at: the trial broke off, a server samples, or only the judge's score is paid"
+
+
 def _price_checks(trial: Trial) -> list[Check]:
     if trial.price is None:
-        return [info("what a question is worth", "not looked at: a server samples, or only the judge's score is paid")]
+        return [info("what a question is worth", _NO_PRICE)]
     return price_checks(trial.price)
 
 

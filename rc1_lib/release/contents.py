@@ -135,7 +135,10 @@ def completeness(run: Run, training: Mapping[str, Any]) -> Rows:
 
 
 def _checkpoints(run: Run) -> tuple[int, int]:
-    """Return how many checkpoints of the ledger exist, and how many were not removed by rule."""
+    """Return how many checkpoints of the ledger exist, and how many were not removed by rule.
+
+    One whose save was killed just before it appeared counts as missing.
+    """
     kept = dict[str, bool]()
     for entry in read_ledger(run.workspace.path(LEDGER)):
         kept[str(entry.get("path"))] = "removed" not in entry

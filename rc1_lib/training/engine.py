@@ -38,7 +38,7 @@ from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, batch_of, c
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs, token_logprobs
 from rc1_lib.training.updates.losses import FixedKL, kl_control
 from rc1_lib.training.updates.metrics import check_parity, distance, episode_metrics, larger_distance
-from rc1_lib.training.usable import check_memory, check_usable
+from rc1_lib.training.usable import check_logits, check_memory, check_usable
 
 if TYPE_CHECKING:
     from rc1_lib.training.vllm.sampler import VLLMSampler
@@ -105,6 +105,7 @@ class PolicyEngine(Engine):
         self.close()
         device, shape = get_device(setup.devices), base_config(setup.model)
         size = 1 if setup.run is None else processes_of(setup.run.training)
+        check_logits(shape)
         if setup.run is not None:
             check_usable(setup.run, shape)
         check_memory(setup, shape, device, on_one_device(size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rc1_lib.config.recorded_opening import is_unrecorded
 from rc1_lib.errors import ConfigError
 from rc1_lib.run import EFFECTIVE, Run, recorded_config
 from rc1_lib.workspace.artifacts import Workspace
@@ -45,7 +46,8 @@ def small_metrics(workspace: Workspace) -> str:
 
 def small_effective(workspace: Workspace) -> str:
     """Return the file of a small local run's settings. It never replaces those that RC1 recorded for its ticket."""
-    return _EFFECTIVE_BESIDE if recorded_config(workspace.root) else EFFECTIVE
+    others = recorded_config(workspace.root) or is_unrecorded(workspace.path(EFFECTIVE))
+    return _EFFECTIVE_BESIDE if others else EFFECTIVE
 
 
 def check_small_output(workspace: Workspace, output_dir: str) -> None:

@@ -51,15 +51,10 @@ def check_usable(config: RunConfig, shape: PretrainedConfig) -> None:
     context = context_of(shape)  # rejects layers other than attention
     if training.max_tokens > context:
         raise ConfigError(
-            f"training.max_tokens: found {training.max_tokens}, but this base reads {context} tokens; lower it"
+            f"training.max_tokens: found {training.max_tokens}, but this base reads {context} tokens; lower it (in a "
+            f"small configuration data.max_length)"
         )
-    text = shape.get_text_config()
-    for key, plain in (("final_logit_softcapping", None), ("logits_scaling", 1.0), ("logit_scale", 1.0)):
-        if (found := getattr(text, key, plain)) not in (plain, None):
-            raise ConfigError(
-                f"base_model: its config.json has {key} {found}, so it changes its logits after the last layer, and "
-                f"RC1's updates do not; use another base"
-            )
+    check_logits(shape)
     if training.gradient_checkpointing:
         check_no_attention_dropout(shape)
     elif ENGINES[own_name(training.engine)].trl:
@@ -72,6 +67,21 @@ def check_usable(config: RunConfig, shape: PretrainedConfig) -> None:
             f"(tie_word_embeddings in its config.json): merged for sampling or export, its adapter would change the "
             f"embedding too; leave it out"
         )
+
+
+def check_logits(shape: PretrainedConfig) -> None:
+    """Reject a base that changes its logits after its last layer, since updates read them there.
+
+    Raises:
+        ConfigError: names the key of its config.json.
+    """
+    text = shape.get_text_config()
+    for key, plain in (("final_logit_softcapping", None), ("logits_scaling", 1.0), ("logit_scale", 1.0)):
+        if (found := getattr(text, key, plain)) not in (plain, None):
+            raise ConfigError(
+                f"the base's config.json has {key} {found}, so it changes its logits after the last layer, and RC1's "
+                f"updates do not; use another base"
+            )
 
 
 def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) -> Parts:

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
+from rc1_lib.workspace.artifacts import read_json
 from tests.flows.conftest import keep_gates
 
+from .bad_inputs import TICKET, ticket
 from .conftest import SMALL, Rc1, Served, settings
 
 OPEN = (
@@ -75,3 +77,10 @@ def test_failed_round_exits_2_with_its_failing_check_and_a_debug_bundle(
     assert done.out.count("published") == 1 and line in done.out
     assert len(list((workspace / "reports/rc1").glob("FAIL_*.tgz"))) == 1
     assert max(len(line) for line in done.out.splitlines() if line[:1] in "┏┃┡│└") <= 100
+
+
+def test_no_recorded_setting_keeps_a_ticket_valid(rc1: Rc1, tmp_path: Path) -> None:
+    ticket()(tmp_path)
+    open_run(workspace=tmp_path, overrides=["judge.base_url=https://example.org/v1"]).write_effective_config()
+    assert rc1("ticket", "revoke", "--workspace", tmp_path, "--reason", "a test").code == 0
+    assert read_json(tmp_path / TICKET)["revoked"]["reason"] == "a test"

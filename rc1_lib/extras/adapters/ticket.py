@@ -17,7 +17,7 @@ from transformers.trainer_callback import ExportableState
 
 from rc1_lib.preflight.carried_ticket import carried
 from rc1_lib.preflight.ticket import verify_ticket
-from rc1_lib.run import open_run, recorded_config
+from rc1_lib.run import open_run, remembered_config
 from rc1_lib.workspace.artifacts import write_json
 
 CARRIED = "rc1_ticket.json"
@@ -60,7 +60,7 @@ class TicketCallback(TrainerCallback, ExportableState):
             TicketError: names every reason why the ticket is not valid; nothing was trained.
             ConfigError: when the settings cannot be used.
         """
-        config = self.opening["config"] or recorded_config(self.opening["workspace"])
+        config = self.opening["config"] or remembered_config(self.opening["workspace"])
         ticket = verify_ticket(open_run(**{**self.opening, "config": config}))
         self.ticket_sha256 = ticket["ticket_sha256"]
         if state.is_world_process_zero:

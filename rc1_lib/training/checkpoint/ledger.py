@@ -1,4 +1,4 @@
-"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every finished checkpoint.
+"""The ledger `reports/ckpt_manifest.jsonl`: a line with the fingerprint of every checkpoint, just before it appears.
 
 It also names the code that wrote each one. In the checkpoint itself a commit would make equal states differ. A removed
 checkpoint gets a second line, so its fingerprint stays on record.

@@ -1,4 +1,4 @@
-"""Write and read checkpoints: a folder that appears atomically, then the link `latest`, then a line in the ledger.
+"""Write and read checkpoints: a line in the ledger, then a folder that appears atomically, then the link `latest`.
 
 Named tensors are safetensors, facts are JSON, and nested states (optimizer, random generators, callbacks) are one torch
 file, read with `weights_only`. No code from a checkpoint is ever run.

@@ -20,7 +20,15 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.base_model import config_of, end_ids, load_base
-from rc1_lib.training.checkpoint.atomic_folder import CheckpointError, absent_folder, check_absent, replaced_folder
+from rc1_lib.training.checkpoint.atomic_folder import (
+    CheckpointError,
+    absent_folder,
+    check_absent,
+    only,
+    recover,
+    replaced_folder,
+    write_lock,
+)
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.checkpoint.retention import check_real_run
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
@@ -216,6 +224,8 @@ def write_final_model(run: Run, checkpoint: Path) -> str:
         ExportMismatchError: if what was written does not match the policy; an earlier export stays.
     """
     target = run.workspace.path(FOLDER)
+    with write_lock(target.parent):
+        recover(target.parent, only(target))
     if _exported(target) != fingerprint(checkpoint):
         fresh = target.with_name(f".{FOLDER}.new")
         shutil.rmtree(fresh, ignore_errors=True)  # left by a killed process

@@ -95,6 +95,14 @@ def test_table_of_trl_pays_the_sum_of_its_functions_and_null_without_any(tmp_pat
     assert read_rollouts(path, reward="match", truth="style")[1]["truth"].to_list() == [0.25, None, None]
 
 
+def test_reward_is_not_compared_with_itself(tmp_path: Path) -> None:
+    path = tmp_path / "completions_00001.parquet"
+    alone = {"step": [1], "prompt": [[USER]], "completion": [[SAID[2]]], "accuracy": [1.0], "advantage": [0.0]}
+    pl.DataFrame(alone).write_parquet(path)
+    form, frame = read_rollouts(path)
+    assert (form, frame["reward"][0], frame["truth"][0]) == ("TRL, reward: accuracy", 1.0, None)
+
+
 def test_rollout_that_ends_in_a_call_or_says_nothing_has_no_final_answer(write: Write) -> None:
     open_call = {"prompt": [USER], "completion": SAID[:1], "example_id": 1, "reward": 0.0}
     assert read_rollouts(write([open_call, {**open_call, "completion": None}]))[1]["final"].to_list() == ["", ""]
