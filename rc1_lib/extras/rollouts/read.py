@@ -136,12 +136,13 @@ def read_rollouts(path: Path, *, reward: str | None = None, truth: str | None = 
     frame = pl.DataFrame(rows, schema={**COLUMNS, **dict.fromkeys(numbers, pl.Float64)})
     paid = _number(frame, "reward", reward, _REWARDS, path)
     functions = [name for name in numbers if name.removeprefix(NUMBER) not in _NO_REWARDS | flags]
+    itself = {reward}
     if form == "TRL" and reward is None and not {f"{NUMBER}{name}" for name in _REWARDS} & {*numbers} and functions:
         # As TRL adds its reward functions, which it writes next to what they log: what is null is left out.
+        itself = {functions[0].removeprefix(NUMBER)} if len(functions) == 1 else set()
         form = f"{form}, reward: {' + '.join(name.removeprefix(NUMBER) for name in functions)}"
         paid = pl.when(pl.any_horizontal(pl.col(functions).is_not_null())).then(pl.sum_horizontal(functions))
-    alone = functions[0].removeprefix(NUMBER) if len(functions) == 1 and reward is None else reward
-    truths = [name for name in _TRUTHS if name != alone]  # or a reward would be compared with itself
+    truths = [name for name in _TRUTHS if name not in itself]  # or a reward would be compared with itself
     return form, frame.with_columns(reward=paid, truth=_number(frame, "truth", truth, truths, path))
 
 
