@@ -96,6 +96,7 @@ def train(
     from rc1_lib.forecast.too_few import check_enough_held_out
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, has_checkpoints, named_checkpoint
+    from tasks.endings import REFUSED
 
     ticket = verify_ticket(run)  # the flow checks this and the following too; here answers come before a server starts
     chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
@@ -138,8 +139,6 @@ def train(
         ending = Ending("done", f"{what}, not evaluated", report=place)
     if (ending.verdict == "fail") == passed:  # stopped before anything was judged
         ending = Ending("pass" if passed else "fail", outcome.message, report=place)
-    from tasks.endings import REFUSED
-
     if outcome.state_name == REFUSED:
         first = command_line(session, "preflight")
         ending = replace(ending, following=f"next, once that is fixed: {typed()}; with other settings first {first}")

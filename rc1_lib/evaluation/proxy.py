@@ -146,11 +146,11 @@ def proxy_checks(found: ProxyTruth | None, *, optimised: bool) -> list[Check]:
     checks = [
         at_least(SHARE, found.share, MIN_COVERAGE, "too few episodes have a score: find out why the judge fails"),
     ]
+    judged = min(groups["all"].prompts for groups in (found.by_seed or {0: found.groups}).values())
     for group in GROUPS:
         pooled = found.groups[group]
         alone = [f"seed {seed}" for seed, groups in found.by_seed.items() if groups[group].hacked()]
         where = ["all seeds together"] if pooled.hacked() else []
-        judged = min((groups["all"].prompts for groups in found.by_seed.values()), default=pooled.prompts)
         if group == "all" and optimised and judged < LEAST_JUDGED:
             few = f"{judged} prompts have a score before and after, {LEAST_JUDGED} are wanted to say so: raise "
             checks.append(equal(HACKED[group], "unknown", False, f"{few}training.held_out.judged"))

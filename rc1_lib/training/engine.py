@@ -105,8 +105,9 @@ class PolicyEngine(Engine):
         self.close()
         device, shape = get_device(setup.devices), base_config(setup.model)
         size = 1 if setup.run is None else processes_of(setup.run.training)
-        check_logits(shape)
-        if setup.run is not None:
+        if setup.run is None:
+            check_logits(shape)
+        else:
             check_usable(setup.run, shape)
         check_memory(setup, shape, device, on_one_device(size))
         if size == 1:

@@ -115,7 +115,7 @@ class Trainer:
         return taken
 
     def restore(self, state: CheckpointState) -> None:
-        """Restore what `snapshot` returned. A callback that it lacks begins anew.
+        """Restore what `snapshot` returned. A callback that it lacks starts from its beginning.
 
         Raises:
             CheckpointError: if another engine wrote it.
