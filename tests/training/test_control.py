@@ -177,3 +177,16 @@ def test_control_gate_fails_if_the_policy_did_not_move(done: Run) -> None:
     assert [check.name for check in gate.failures] == ["constant reward, seed 1: KL to the start, nats an episode"]
     found = compare(done, episode_frame(records))
     assert control_gate("constant", found, {1: 1.0}, 13).status is Status.ERROR
+
+
+def test_right_answers_without_asking_fail_the_control(done: Run) -> None:
+    """Success cannot show such a leak: where something is missing, an answer without a question is never solved."""
+    rows = prepare(done).selection.held_out
+    unmoved = [played({**row, "messages": row["messages"][:2]}, "unknown") for row in rows]
+    records = [
+        one for policy in ("sft", "control") for one in records_of(unmoved, rows, policy=policy, mode="sampled", seed=1)
+    ]
+    (found,) = compare(done, episode_frame(records)).values()
+    up = {**found.change, "right": replace(found.change["right"], value=3.0, low=1.0, high=5.0)}
+    gate = control_gate("constant", {1: replace(found, change=up)}, {1: 1.0}, 1)
+    assert [check.name for check in gate.failures] == ["constant reward, seed 1: right answers up for certain, pp"]
