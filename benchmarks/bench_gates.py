@@ -124,10 +124,7 @@ def plain_difficulty(
     """Compute every value of the difficulty gate."""
     wanted = set(balanced)
     chosen = [row for row in measured if row["id"] in wanted]
-    found: dict[str, float] = {
-        "rows taken twice": len(balanced) - len(wanted),
-        "rows without metrics": len(wanted - {row["id"] for row in measured}),
-    }
+    found: dict[str, float] = {}
     for task in tasks:
         found[f"balanced share[{task}]"] = round(100 * sum(row["task"] == task for row in chosen) / len(chosen), 9)
     for suffix, part in (

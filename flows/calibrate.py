@@ -1,4 +1,4 @@
-"""The calibration: shadow run, weights, ablation, shadow run again. Each is a gate; nothing runs after a failed one.
+"""The calibration: shadow run, weights, attack, ablation, shadow run again. Each is a gate; a failed one is the last.
 
 Run it with `rc1 calibrate` or `prefect deployment run rc1/calibrate`. The preflight runs the same stages if the weights
 are missing or out of date.
@@ -63,8 +63,7 @@ def calibrate(
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
-        workspace: where everything is read and written; default: the checkout; of an
-            installed package the current folder.
+        workspace: where everything is read and written; default: the current folder, if it is a workspace.
         build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
         revoke_on_failure: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than

@@ -84,8 +84,7 @@ def preflight(
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the profile's own.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
-        workspace: where everything is read and written; default: the checkout; of an
-            installed package the current folder.
+        workspace: where everything is read and written; default: the current folder, if it is a workspace.
         rounds: which rounds to run.
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
         refresh: evaluate every gate in every round, even if it passed round 1 on the same bytes.
@@ -143,8 +142,7 @@ def _preflight(
         check_baseline(run)
     prepare(run, build)
     due = is_due(run, build)
-    if due:
-        check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed)
+    check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed, calibrates=due)
     done = calibrated(run, revoke_on_failure) if due else None
     if done is not None and (failed := ending(done)):
         return _after_failed_calibration(run, done, failed, min(rounds))

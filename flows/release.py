@@ -42,8 +42,7 @@ def release(
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the settings that the workspace has recorded, else the profile's own.
         overrides: settings `a.b=c` that override the file: those of the preflight that issued the ticket.
-        workspace: where everything is read and written; default: the checkout; of an
-            installed package the current folder.
+        workspace: where everything is read and written; default: the current folder, if it is a workspace.
         sign: the file of a private key (ed25519, PEM) on the worker's machine, never the key itself; None: not signed.
     """
     try:

@@ -34,8 +34,9 @@ from tasks.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, REFU
 from tasks.gates import faulted, read_verdict
 from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
 
-_APPROVAL_S = 3 * 24 * 3600
-"""How long a run waits for a person, which covers a weekend. Then it fails; the next one continues at the same size."""
+_APPROVAL_S = 24 * 3600
+"""How long a run waits for a person: as long as a shipped ticket lives, which must still hold when the run goes on.
+Then it fails; the next one continues at the same size."""
 
 
 class Approval(RunInput):
@@ -68,8 +69,7 @@ def scale_up(
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the settings that the workspace has recorded, else the profile's own.
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
-        workspace: where everything is read and written; default: the checkout; of an
-            installed package the current folder.
+        workspace: where everything is read and written; default: the current folder, if it is a workspace.
         build: `auto` builds files that are missing or out of date, `always` everything, `never` no pool.
     """
     try:

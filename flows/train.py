@@ -73,8 +73,7 @@ def train(
         profile: `local` or `prod`; default: `RUN_MODE`, else that of the file.
         config: the configuration file; default: the settings that the workspace has recorded, else the profile's own.
         overrides: settings `a.b=c` on top. Those that decide what a ticket vouches for make it not match.
-        workspace: where everything is read and written; default: the checkout; of an
-            installed package the current folder.
+        workspace: where everything is read and written; default: the current folder, if it is a workspace.
         seeds: some of the configuration's `seeds`, or `all`; default: the first.
         resume_from: start from this checkpoint (`latest`, a step, or a path); one of another run is an error. Default:
             continue from the newest intact checkpoint of the same run, if there is one.

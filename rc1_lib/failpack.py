@@ -3,12 +3,14 @@
 The package is one archive of logs, reports and configurations, with fingerprints of the data.
 
 The data are not included: they are large, and a fingerprint is enough to see whether two people have the same file.
+Nor are reports that hold dialogues or the terms of every row. The lists of rows at fault are: they quote a few words.
 Secrets are replaced by `***` in every file.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 import traceback
 from collections.abc import Iterator, Sequence
@@ -31,6 +33,8 @@ FOLDER = "reports/rc1"
 _TAKEN = ("logs", "reports", "configs")
 _SUFFIXES_LEFT_OUT = (".tar", ".tgz", ".pem", ".key", ".tmp")
 _DATA = ("data", "templates")
+_OF_ROWS = re.compile(r"dialogues.*\.jsonl$|\.rows\.jsonl$|\.examples\.md$|\.html$")
+"""Reports that hold dialogues, or the terms of every row; the page of `rc1 report` shows dialogues too."""
 
 
 def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
@@ -96,10 +100,11 @@ def _small_files(place: Workspace) -> Iterator[tuple[str, Path]]:
 
 
 def _private(path: Path) -> bool:
-    """Whether a file must not go into a package: hidden files (`.env`, `.prefect`), keys and other packages."""
+    """Whether a file must not go into a package: hidden files (`.env`), keys, dialogues, rows and other packages."""
     named_env = path.name == "env" or path.suffix == ".env"
     return (
         named_env
+        or _OF_ROWS.search(path.name) is not None
         or path.suffix in _SUFFIXES_LEFT_OUT
         or any(part.startswith(".") for part in path.parts if part != "..")
     )

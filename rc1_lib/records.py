@@ -122,7 +122,6 @@ class Question:
         kept: why nothing can be withheld, for counting; empty if something can, or if the source does not say.
         twin: what makes the question ambiguous; None if nothing does.
         decoy: what makes it sound incomplete although it is not; None if nothing does.
-        lookups: titles that a reader could not guess, which the prompt lists.
         dialogue: a finished row of the pool's schema, which is used unchanged; None if one is to be written.
     """
 
@@ -139,7 +138,6 @@ class Question:
     slot: Slot | None = None
     twin: Twin | None = None
     decoy: Decoy | None = None
-    lookups: tuple[str, ...] = ()
     dialogue: Row | None = None
     kept: str = ""
 

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rc1_lib.config.addresses import VLLM_KEY
-from rc1_lib.config.file import decisive, dump_config, load_config, read_layers
+from rc1_lib.config.file import decisive, dump_config, load_config, merged, parsed_override, read_layers
 from rc1_lib.config.foreign_gates import foreign_gates
 from rc1_lib.config.recorded_opening import check_recorded, head, is_unrecorded, opening_of
 from rc1_lib.config.run_config import RunConfig
@@ -154,15 +154,18 @@ def remembered_config(workspace: str | Path | None) -> str | None:
     return recorded
 
 
-def check_remembered_addresses(run: Run, by_caller: Sequence[str], *, samples: bool = True) -> None:
+def check_remembered_addresses(
+    run: Run, by_caller: Sequence[str], *, samples: bool = True, file: str = EFFECTIVE
+) -> None:
     """Reject an address outside this machine that only files of the workspace name, since a key would be sent there.
 
     If the project itself is in the workspace, this does not apply: who can write there can change RC1's code as well.
 
     Args:
-        run: a run opened by what the workspace has recorded.
+        run: a run opened by what the workspace has recorded, or by its own copy of a profile's file.
         by_caller: the caller's own overrides.
         samples: whether the policy may be sampled, by a vLLM server for example.
+        file: the file that opened it.
 
     Raises:
         ConfigError: names the key and the address, and how the caller can name it.
@@ -179,8 +182,8 @@ def check_remembered_addresses(run: Run, by_caller: Sequence[str], *, samples: b
         if address is None or key in named or urlsplit(address).hostname in _LOOPBACK:
             continue
         raise ConfigError(
-            f"{run.workspace.path(EFFECTIVE)}: the recorded settings make {key} {address}, but no file of a workspace "
-            f"decides where a key is sent; name it yourself: --set {key}={address}, or SCORER_BASE_URL for a judge's"
+            f"{run.workspace.path(file)}: its settings make {key} {address}, but no file of a workspace decides "
+            f"where a key is sent; name it yourself: --set {key}={address}, or SCORER_BASE_URL for a judge's"
         )
 
 
@@ -226,8 +229,8 @@ def open_run(
         reading: `section.key` -> a file at any path to read instead of the one that RC1 writes.
 
     Raises:
-        ConfigError: for an unknown profile, a file of another profile, an invalid configuration, or an effective one
-            that does not match its record.
+        ConfigError: for an unknown profile, a file of another profile, an invalid configuration, an effective one
+            that does not match its record, or an address that only the workspace's copy of a profile's file names.
     """
     wanted = profile or os.environ.get("RUN_MODE") or None
     if wanted is not None and wanted not in CONFIG_OF_PROFILE:
@@ -258,20 +261,28 @@ def open_run(
     shown = (*everything, *(f"{key}={file}" for key, file in read.items()))
     _, *others = read_layers(path)  # relative to the file as named: a link's target may be elsewhere
     extended = tuple(layer.path.resolve() for layer in others)
-    return Run(place, _reading(loaded, read), path.resolve(), shown, extended=extended)
+    run = Run(place, _reading(loaded, read), path.resolve(), shown, extended=extended)
+    if config is None and path.is_relative_to(place.root):
+        check_remembered_addresses(run, by_caller, file=str(path))
+    return run
 
 
 def _usual_model(path: Path, overrides: Sequence[str]) -> tuple[str, ...]:
-    """Return overrides that name the usual model of a provider which an override chose, if nothing else names one."""
-    values = dict(override.partition("=")[::2] for override in overrides)
-    model = _USUAL_MODEL.get(values.get("judge.provider", ""))
-    if model is None or values.keys() & {"judge", "judge.model"}:
+    """Return overrides for another judge than the file's: its usual model if nothing names one, and unknown prices."""
+    values = dict(map(parsed_override, overrides))
+    if "judge" in values or not values.keys() & {"judge.provider", "judge.model"}:
         return ()
-    written = load_config(path).judge
-    if written.provider == values["judge.provider"] and written.model is not None:
+    written = merged(read_layers(path)).get("judge")
+    if not isinstance(written, Mapping):
+        return ()  # `load_config` rejects this
+    theirs = written.get("provider"), written.get("model")
+    provider = values.get("judge.provider", theirs[0])
+    model = values.get("judge.model", theirs[1] if provider == theirs[0] else None)
+    usual = _USUAL_MODEL.get(str(provider)) if model is None else None
+    if (provider, usual or model) == theirs:
         return ()
     unknown = () if "judge.prices" in values else ("judge.prices={input: null, output: null}",)
-    return (f"judge.model={model}", *unknown)
+    return (*((f"judge.model={usual}",) if usual else ()), *unknown)
 
 
 def _check_live_mode(config: RunConfig) -> None:

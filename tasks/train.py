@@ -19,16 +19,20 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.auditing import check_audit
 from rc1_lib.evaluation.policies import finished_checkpoint
 from rc1_lib.forecast.learnability import check_learnable
+from rc1_lib.forecast.too_few import check_groups_held_out
 from rc1_lib.run import Run
+from rc1_lib.runtime.libraries import quieten
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_in_ledger, was_removed
 from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of
 from rc1_lib.training.checkpoint.retention import keep_permanently
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.export.checkpoint_export import FOLDER, ExportMismatchError, write_final_model
-from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable
+from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable, usable_base
 from rc1_lib.training.retrain import reach
+from rc1_lib.training.rows import select_rows
 from rc1_lib.training.run_paths import LEDGER, paths_of
+from rc1_lib.training.train_arguments import has_checkpoints
 from rc1_lib.workspace.artifacts import read_json, sha256_json, write_json
 from tasks.endings import CACHED, REFUSED, refusable, retried
 from tasks.keys import provide_scorer_key
@@ -58,9 +62,14 @@ def warm_start(run: Run, seeds: Sequence[int], evaluate: bool, start_over: bool 
         `{facts: {seed: facts}, reference, rows}`.
     """
     provide_scorer_key(run)
+    quieten(hub=True)  # a run of a deployment is started by no command
     logger = get_run_logger()
+    selection = select_rows(run, usable_base(run)[0])
+    if evaluate and (start_over or not has_checkpoints(run, seeds)):
+        check_groups_held_out(run, selection.held_out)
     for seed in seeds:  # before the other run's warm start is replaced
-        check_own(run, seed, known_facts(run, seed), start_over, logger.info)
+        check_own(run, seed, known_facts(run, seed, selection), start_over, logger.info)
+    del selection  # one pool in memory is enough
     if evaluate:
         check_audit(run, len(seeds))
     prepared = prepared_for(run, force=True)

@@ -15,6 +15,7 @@ OTHER_MARK = r"####|\\boxed\b"
 """How GSM8K and LaTeX mark an answer; used if there is no `MARK`, and after one to contradict it."""
 _MARK = re.compile(MARK)
 _HASHES = re.compile(r"####[ \t]*(.*)")
+_TEXT_LINE = re.compile(r"\n[ \t]*(?!####)\S")
 _BOX = re.compile(r"\\boxed\s*\{")
 _THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
@@ -70,7 +71,13 @@ def _marked(message: str) -> list[str] | None:
     if marks:
         ends = [*(mark.start() for mark in marks[1:]), len(message)]
         return [_first_line(message[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
-    found = [(match.start(), match[1].strip()) for match in _HASHES.finditer(message)]
+    last_text = max((line.start() for line in _TEXT_LINE.finditer(message)), default=0)
+    found = [
+        (match.start(), text)
+        for match in _HASHES.finditer(message)
+        # With text after it, it is a heading, unless it is a figure.
+        if _FIGURE.fullmatch(text := match[1].strip()) or match.end() > last_text
+    ]
     found += [(match.start(), _braced(message, match.end())) for match in _BOX.finditer(message)]
     return [text for _, text in sorted(found)] or None
 
@@ -113,13 +120,14 @@ def _braced(text: str, start: int) -> str:
 
 
 def _without_box(text: str) -> str:
-    r"""Return the content of a `\boxed{}` that is all of `text`; otherwise `text`."""
+    r"""Return the content of a `\boxed{}`, and of a `\text{}`, that is all of `text`; otherwise `text`."""
     bare = text.strip("$*. ")
     if box := _BOX.match(bare):
         inside = _braced(bare, box.end())
         if len("".join(bare[box.end() :].split())) == len("".join(inside.split())) + 1:
-            return inside
-    return text
+            text = inside
+    whole = _IN_TEXT.fullmatch(text)
+    return whole[1].strip() if whole else text
 
 
 def _folded(text: str) -> str:

@@ -63,6 +63,8 @@ def number_in_words(words: Sequence[str], before: str = "") -> tuple[Fraction, i
             value, used = value + Fraction(int(decimals), 10 ** len(decimals)), used + 1 + len(decimals)
             if words[used : used + 1] and words[used] in SCALES:
                 value, used = value * SCALES[words[used]], used + 1
+    elif words[used - 1] in SCALES:
+        pass  # "one million and a half": a half of one, or of a million?
     elif rest[:3] == ["and", "a", "half"]:
         value, used = value + Fraction(1, 2), used + 3
     elif rest[:1] == ["and"] and (part := _fraction(rest[1:])):

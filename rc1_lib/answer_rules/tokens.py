@@ -37,6 +37,11 @@ _SIGNED = re.compile(r"\$?[\d.]")
 _HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
 _MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
 _MIXED = re.compile(r"(?<=\d) and (?=\d+\s?/\s?\d)")
+_SHARE = re.compile(
+    r"([\d)%] ?(?:\*|times) ?)(\d+(?:\.\d+)?) ?(?:%|percent\b)|"
+    r"(?<![\d./])(\d+(?:\.\d+)?) ?(?:%|percent\b)(?= ?(?:\*|times) ?[\d(])"
+)
+"""A percentage in a product, which is a hundredth there: `100 * 5%`."""
 _TIMES = re.compile(r"(?<!\b0)(?<=[\d)])\s*x\s*(?=[\d($.-])")
 _GREAT = re.compile(r"\b(thousand|million|billion),\s(?=[a-z])")
 _MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thousand"}
@@ -53,11 +58,9 @@ def tokens_of(sentence: str) -> list[Token]:
     """
     if "$" in sentence:
         sentence = _MONEY.sub(lambda money: f"{money[1]}{_MONEY_SCALES[money[2]]} ", sentence)
-    return list(
-        _scaled(
-            _with_words(list(_cut(_TIMES.sub("*", _HYPHEN.sub(" ", _GREAT.sub(r"\1 ", _MIXED.sub(" ", sentence)))))))
-        )
-    )
+    sentence = _TIMES.sub("*", _HYPHEN.sub(" ", _GREAT.sub(r"\1 ", _MIXED.sub(" ", sentence))))
+    sentence = _SHARE.sub(lambda share: f"{share[1] or ''}({share[2] or share[3]}/100)", sentence)
+    return list(_scaled(_with_words(list(_cut(sentence)))))
 
 
 def _cut(sentence: str) -> Iterator[Token]:
@@ -114,11 +117,11 @@ def _with_words(tokens: list[Token]) -> Iterator[Token]:
             while end < len(tokens) and end < place + 16 and isinstance(word := tokens[end], str) and word.isalpha():
                 end += 1
             words = [str(word) for word in tokens[place:end]]
+            if words[:3] in (["and", "a", "half"], ["and", "one", "half"]):
+                raise Unreadable("and a half")  # "an hour and a half"
             before = tokens[place - 1] if place else ""
             found = number_in_words(words, before if isinstance(before, str) else "")
             if isinstance(before, Fraction):
-                if words[:3] == ["and", "a", "half"]:
-                    raise Unreadable("and a half")
                 found = None if words[0] in SCALES else found
             elif before in SCALES:
                 found = None  # "5 hundred thousand"
@@ -137,6 +140,7 @@ _NO_SCALE = re.compile(
     r"mill?iard\w*|mill?ion\w*|billi\w*|trilli\w*|quadri\w*|quinti\w*|mrd|mio|gross|score|mil|myriads?|googol|tens?|[mb]|"
     r"per ?mille?|promille|"
     r"halves|halfs?|thirds?|quarters?|fourths?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|\w*dredths?|"
+    r"elevenths?|twelfths?|\w+(?:teen|tie)ths?|"
     r"\w*sandths?|squared|cubed|factorial|am|pm|x"
 )
 """Words that change the value of the number before them, but are not among the known scales."""
@@ -145,9 +149,13 @@ _NO_SCALE = re.compile(
 def _scaled(tokens: Iterator[Token]) -> Iterator[Token]:
     """Multiply scale words in and drop per cent signs: GSM8K's golds of percentages are bare."""
     held: Fraction | None = None
+    last: Token = ""
+    divides = False
     for token in tokens:
         if held is not None and isinstance(token, str):
             if token in SCALES:
+                if divides:
+                    raise Unreadable(token)  # "1/2 million": a half of a million, or by two million?
                 held *= SCALES[token]
                 continue
             if token in ("%", "percent"):
@@ -158,9 +166,10 @@ def _scaled(tokens: Iterator[Token]) -> Iterator[Token]:
             yield held
             held = None
         if isinstance(token, Fraction):
-            held = token
+            held, divides = token, last == "/"
         else:
             yield token
+        last = token
     if held is not None:
         yield held
 

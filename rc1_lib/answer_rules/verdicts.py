@@ -30,7 +30,7 @@ _CLAUSES = re.compile(
 )
 _ADVERBS = (
     "definitely|certainly|absolutely|surely|clearly|indeed|obviously|simply|really|very|actually|in fact|of course|"
-    "always|generally speaking|quite|totally|completely|entirely|just|technically|strictly speaking"
+    "always|generally speaking|quite|totally|completely|entirely|just|technically|strictly speaking|now|today"
 )
 _QUOTE = re.compile(r"(?<![a-z])'|'(?![a-z])")
 _CUT_SHORT = re.compile(r"^\s*or\b|\bor\s*$")
@@ -115,8 +115,9 @@ _DOUBT = re.compile(
     r"might|may|not enough|insufficient)\b"
 )
 _DOUBT_OF_IT = re.compile(
-    r"(?:i am |i'm |we are |it is |it's |this is |that is |that's |it |that |this |really |very |also )*"
-    r"(?:maybe|perhaps|possibly|probably|presumably|unsure|not (?:sure|certain|clear|known|always|necessarily)|"
+    r"(?:i am |i'm |we are |it is |it's |this is |that is |that's |it |that |this |really |very |most |also |only )*"
+    r"(?:maybe|perhaps|possibly|probably|presumably|(?:un)?likely|supposedly|allegedly|arguably|apparently|seem(?:s|ingly)|"
+    r"i (?:guess|suppose|assume)|i(?: am|'m) lying|unsure|not (?:sure|certain|clear|known|always|necessarily)|"
     r"uncertain|unclear|unknown|undetermined|depends|depending|sometimes|partly|partially|who knows|no idea|"
     r"(?:do not|don't|dont) know|hard to say|n a|either|neither|both$|debatable|(?:my )?(?:best )?guess|scratch that|"
     r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|"
@@ -125,18 +126,22 @@ _DOUBT_OF_IT = re.compile(
 )
 """A doubt about the verdict itself, at the beginning of a later clause."""
 _CONDITION = re.compile(
-    r"^(?:only )?(?:if|unless|except|assuming|provided|when|under|in some|for some|not always|not necessarily|"
-    r"not sure)\b"
+    r"^(?:(?:only|yes|no) )?(?:if|unless|except|assuming|provided|(?:as|so) long|when|under|in some|for some|"
+    r"not always|not necessarily|not sure)\b"
 )
 _VERDICT_WORD = re.compile(rf"\b(?:{_YES}|{_NO}|not)\b")
-_REASON = re.compile(r"\s+(?:because|since|as|given that|due to)\b.*")
+_REASON = re.compile(r"\s+(?:because|since|as(?! long as\b)|given that|due to)\b.*")
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _HAN_OPENING = re.compile(
-    r"(?:所以|因此|因而|故|于是|总之|总的来说|综上所述|综上|那么|最终|最后|我的?|正确|这个问题的?|答案|结论|回答|判断|应该说|认为|觉得|嗯|哦|是[:：]|也|又|但是?|不过|还是|或者?|也许|可能|"
-    r"当然|确实|肯定|绝对|毫?无疑问?|显然|的确|其实|完全|一定|实际上|事实上|并(?=[不没非])|(?<=答案)[是为应]|(?<=结论)[是为]|(?<=回答)[是为])"
+    r"(?:所以|因此|因而|故|于是|总之|总的来说|综上所述|综上|那么|最终|最后|我的?|正确|这个问题的?|答案|结论|回答|判断|应该说|认为|觉得|嗯|哦|也|又|但是?|不过|还是|或者?|也许|可能|"
+    r"当然|确实|肯定|绝对|毫?无疑问?|显然|的确|其实|完全|一定|实际上|事实上|并(?=[不没非])|现在|今天)"
 )
 _HAN_CONCLUSION = re.compile(r"^(?:所以|因此|因而|故|于是|总之|综上|那么|最终|最后|我的答案|正确答案|答案|结论|回答)")
+_ANNOUNCED = r"(?:答案|结论|回答|判断|结果)[是为]"
+_HAN_ANNOUNCES = re.compile(f"{_ANNOUNCED}$")
+"""Ends a clause before the answer itself: in `答案是：否` its 是 says nothing."""
+_ANNOUNCED_QUOTE = re.compile(f'(?<={_ANNOUNCED})["“„«「『‘]')
 _HAN_SUBJECT = re.compile(
     r"^(?:(?:它|他|她|这|那|我|人)们?(?:个?(?:说法|陈述|结论|观点|命题))?|该?(?:说法|陈述|命题)|都)"
 )
@@ -153,11 +158,11 @@ _HAN_NO = frozenset((
 ).split())  # fmt: skip
 _HAN_DOUBTS = (
     r"(?:不一定|不确定|不太确定|不清楚|不知道|不好说|难说|也许|可能(?!性)(?<!不可能)|或许|大概|恐怕|看情况|取决于|未必|未知|"
-    r"无法(?:确定|判断|知道|回答)|不见得|有时|部分|不全|不完全|不都|才怪|开玩笑|视|(?:可以|能|会)不$|既.+又|没有(?:答案|信息))"
+    r"(?<!没)[说弄搞想记]错|无法(?:确定|判断|知道|回答)|不见得|有时|部分|不全|不完全|不都|才怪|开玩笑|视|(?:可以|能|会)不$|既.+又|没有(?:答案|信息))"
 )
 _HAN_DOUBT = re.compile(_HAN_DOUBTS)
-_HAN_DOUBT_OF_IT = re.compile(rf"(?:但是?|不过|也|又|或者?|我|这|还)*{_HAN_DOUBTS}")
-_HAN_CONDITION = re.compile(r"^(?:但|只要|只有)?(?:如果|若|假如|除非|要是|要看|只有|只要|在某些|有些|有时)")
+_HAN_DOUBT_OF_IT = re.compile(rf"(?:但是?|不过|也|又|或者?|我|这|还|有|[很极])*{_HAN_DOUBTS}")
+_HAN_CONDITION = re.compile(r"^(?:但|只要|只有)?(?:如果|若|假如|假设|前提|除非|要是|要看|只有|只要|在某些|有些|有时)")
 _A_NOT_A = re.compile(r"(.)不\1|有没有|(?<!答案)(?<!结论)是否(?!定)|是否(?!定|$)|能否|可否|会否|对错|真假|是非(?!常)")
 _PARTICLES = re.compile(r"(?:的|了|啊|呀|哦|嗯|呢|哟)+$")
 _ASKING = re.compile(r"[吗吧么]$")
@@ -173,9 +178,8 @@ def verdict_in(text: str) -> bool | None:
     """Return the one verdict that `text` states; None for neither, both, or one with a doubt or a condition."""
     if not text or len(text) > MAX_LENGTH or STRUCK.search(text):
         return None
-    plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    plain = _QUOTES.sub("", _MARK_UP.sub(" ", plain))
-    return _verdict_of(plain.translate(_SIMPLIFIED))
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").translate(_SIMPLIFIED)
+    return _verdict_of(_QUOTES.sub("", _ANNOUNCED_QUOTE.sub(" ", _MARK_UP.sub(" ", plain))))
 
 
 def last_verdict(message: str) -> str:
@@ -225,7 +229,7 @@ def _verdict_of(text: str) -> bool | None:
 
 def _clause(text: str, *, explains: bool) -> _Clause:
     """Read an English clause; if it `explains` an earlier verdict, it may express doubt about anything else."""
-    if re.match(r"(?:because|since|as|given|due|for)\b", text):
+    if re.match(r"(?:because|since|as(?! long as\b)|given|due|for)\b", text):
         return _Clause(None)
     head = _REASON.sub("", text)
     if (stated := _ALONE.get(head)) is None:
@@ -280,6 +284,8 @@ def _han_clause(text: str, *, explains: bool) -> _Clause:
         return _clause(text, explains=explains)
     if text.startswith(("因为", "由于", "理由")):
         return _Clause(None)
+    if _HAN_ANNOUNCES.search(text):
+        return _Clause(None, _HAN_DOUBT.search(text) is not None, concludes=True)
     rest, stated = text, _han_stated(text)
     while stated is None and (opening := _HAN_OPENING.match(rest)):
         rest = rest[opening.end() :]

@@ -21,8 +21,8 @@ _MIN_POLICIES = 16
 """Fewest policies to play, so that a library cut short is noticed; 37 ship."""
 _MAX_ABOVE = 0.05
 """Largest share of these prompts on which a policy may earn more than the expert, who is not the best on all."""
-_MAX_HEDGE_SOLVED = 0.005
-"""Largest share of all prompts that a hedge may solve by the answer rule: as many as gate `answer_rule` allows
+_MAX_HEDGE_RIGHT = 0.005
+"""Largest share of all prompts on which the answer rule may call a hedge right: as many as gate `answer_rule` allows
 of wrong answers."""
 _MAX_DROP_PP = 1.0
 """By how many points success may fall if the reward picks from more dialogues: as many as the ablation allows."""
@@ -33,7 +33,7 @@ _HEDGED = "a hedge that the answer rule calls right, share"
 _TAKES, _LOST = "dialogues about one prompt, two or more", "success lost by picking from more, pp"
 _FIX = (
     "the training reward does not distinguish it from an honest dialogue: check whether the answer rule accepts its "
-    "answers (`solved` in the report); if not, raise training.reward.success"
+    "answers (`right` in the report); if not, raise training.reward.success"
 )
 
 
@@ -94,7 +94,7 @@ def _judged(name: str, found: Earned) -> list[Check]:
 
 def _hedged(name: str, found: Earned) -> Check:
     fix = "the answer rule accepts an answer that does not commit: `rc1 check-answers` says which kinds it accepts"
-    return at_most(f"{name}: {_HEDGED}", found.solved, _MAX_HEDGE_SOLVED, fix)
+    return at_most(f"{name}: {_HEDGED}", found.right, _MAX_HEDGE_RIGHT, fix)
 
 
 def _score_alone(name: str, found: Earned) -> Check:

@@ -94,7 +94,7 @@ def gain_wanted(old: float, new: Interval, thresholds: ShadowRunGate | Calibrati
     """Return by how many per cent a rank correlation with success must exceed the old score's.
 
     A correlation with a binary outcome has a ceiling below 1, and a good judge's old score nearly reaches it: above
-    0.75, with 0.78 as the maximum of any order, no weights can gain 8 %. Requiring the gain anyway would reject
+    0.75, with 0.79 as the maximum of any order, no weights can gain 8 %. Requiring the gain anyway would reject
     exactly the good judges. So if both scores order nearly every pair correctly, the gate only requires that the
     correlation does not fall.
 

@@ -112,7 +112,7 @@ _OF_PANEL: dict[str, tuple[tuple[str, Callable[..., int], str], ...]] = {
         ("probe-scorer", judge.probe_scorer, "rc1 probe-scorer --live --model NAME"),
         ("assert-not-simulated", judge.assert_not_simulated, "rc1 assert-not-simulated --cache-hit-lt 0.9"),
         ("score", judge.score, "rc1 score --in dialogues.jsonl --n 50"),
-        ("label", labels.label, "rc1 label --n 100 --out data/judge/labels.csv"),
+        ("label", labels.label, "rc1 label --n 100"),
     ),
     "Setup and help": (("failpack", setup.failpack, "rc1 failpack"),),
 }  # fmt: skip

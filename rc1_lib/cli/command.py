@@ -126,6 +126,7 @@ def run_command(
                 return _guarded(function, session, values, log)
     except RC1Error as error:  # raised before the log exists
         print(f"rc1: {visible(str(error))}", file=sys.stderr)
+        Session(options, sys.stdout).document({"exit_code": REFUSED, "error": str(error), "failpack": None})
         return REFUSED
 
 

@@ -41,15 +41,15 @@ def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], 
     """Return the stages of a training, one line each; `last` has each stage's seconds in the latest training here."""
     config, training = run.config, run.config.training
     asked = f"{training.held_out.prompts} held-out prompts, before and after"
-    compares: list[Stage] = [("evaluation", asked, 0.2)] if evaluate else []
+    compares: list[Stage] = [("evaluation", asked, None)] if evaluate else []
     stages: list[Stage] = [
         ("ticket", "does it list every file that is read", None),
-        ("warm start", f"{training.warm_start.steps} steps on demonstrations", 0.05),
-        ("training", f"{config.steps} steps of {config.batch_size} episodes a seed", 0.75),
+        ("warm start", f"{training.warm_start.steps} steps on demonstrations", None),
+        ("training", f"{config.steps} steps of {config.batch_size} episodes a seed", None),
         *compares,
     ]
     title = f"seed {', '.join(map(str, seeds))}, profile {config.profile}; what is trained is kept"
-    return _outline(title, stages, last, shares=evaluate and len(seeds) == 1)
+    return _outline(title, stages, last, shares=False)
 
 
 def _outline(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:

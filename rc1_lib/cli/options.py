@@ -14,7 +14,7 @@ import typer
 from rc1_lib.errors import ConfigError, SourceError
 from rc1_lib.records import Task
 from rc1_lib.task_specs import task_names
-from rc1_lib.workspace.input_files import named_path
+from rc1_lib.workspace.input_files import form_of, named_path
 
 COMMON = "Common options"
 """The panel of the options that `command` adds to every command."""
@@ -137,7 +137,7 @@ def source(text: str | None) -> str | None:
     if text is None or text in ("embedded", "hub"):
         return text
     place = named_path(text, "--sources")
-    if not place.is_dir() and not (place.suffix == ".jsonl" and place.is_file()):
+    if not place.is_dir() and not (form_of(place) == ".jsonl" and place.is_file()):
         raise SourceError(
             f"--sources {text}: found no such folder or .jsonl file; expected embedded, hub, a folder with "
             f"{', '.join(task_names())}, or a .jsonl file of finished rows"

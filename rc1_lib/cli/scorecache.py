@@ -77,7 +77,7 @@ def replay_bad(
     model: Model = None,
 ) -> int:
     """Ask the judge again for every stored reply without scores; replies of other settings are left alone."""
-    run = session.open({"judge.provider": provider, "judge.model": model})
+    run = session.open({"judge.provider": provider, "judge.model": model}, remembered=True)
     from rc1_lib.judge.budget import known_usd
     from rc1_lib.judge.judge import check_judge, open_judge, traffic_note
     from rc1_lib.judge.maintenance import Replay, existing_store, replay_bad, store_path
@@ -156,4 +156,5 @@ def _sums(found: Mapping[str, Any]) -> list[str]:
         f"{other['path']}: {other['calls']} more attempts, ${other['usd']:.4f}, {other['cost_unknown']} of unknown cost"
         for other in found["others"]
     ]
+    lines += [f"{one['path']}: skipped: {one['why']}" for one in found["skipped"]]
     return lines

@@ -60,12 +60,18 @@ def doctor(
 
     The settings are those that the workspace has recorded, with this command's flags on top, as for the training.
     """
+    from rc1_lib.doctor.finding import Finding
     from rc1_lib.doctor.looks import examined
+    from rc1_lib.scale_up.conditions import check_grown
 
     run = session.open({"pool.seed": seed}, remembered=True)
     quieten(hub=False)
     with stages():
         found = examined(run, plays=learnability)
+    try:
+        check_grown(run)
+    except RC1Error as error:
+        found["scale_up"] = Finding("", str(error))
     rows = [
         (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
          "\n-> ".join(part for part in (one.found, one.advice) if part))
@@ -90,7 +96,7 @@ def _ending(session: Session, found: Mapping[str, Finding]) -> Ending:
 
 
 def failpack(session: Session) -> int:
-    """Pack logs, reports and configurations into reports/rc1/FAIL_<time>.tgz, without secrets and without data."""
+    """Pack logs, reports and configurations into reports/rc1/FAIL_<time>.tgz, without secrets, data and dialogues."""
     try:
         session.open()
     except RC1Error as error:
@@ -98,7 +104,7 @@ def failpack(session: Session) -> int:
         print(f"rc1: packing without a run: {visible(str(error))}", file=sys.stderr)
     path = session.pack_failure()
     session.show(str(path))
-    words = "packed, without secrets and without data: hand it to whoever is to help"
+    words = "packed, without secrets, data and dialogues (rows at fault are quoted): hand it to whoever is to help"
     return end(session, Ending("done", words), {"exit_code": 0, "failpack": str(path)})
 
 

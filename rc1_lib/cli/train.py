@@ -95,6 +95,7 @@ def train(
     run = session.open({"pool.seed": pool_seed}, remembered=True)
     from rc1_lib.forecast.too_few import check_enough_held_out
     from rc1_lib.preflight.ticket import verify_ticket, vouched_by
+    from rc1_lib.scale_up.conditions import check_grown
     from rc1_lib.training.train_arguments import check_control, chosen_seeds, has_checkpoints, named_checkpoint
     from tasks.endings import REFUSED
 
@@ -110,6 +111,7 @@ def train(
         return _control(session, run, control, chosen, verbose)
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
+    check_grown(run)
     if evaluate and not has_checkpoints(run, chosen):
         check_enough_held_out(run)
     agreed = training_cost_agreed(session, run, len(chosen), evaluate=evaluate)

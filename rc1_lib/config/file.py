@@ -26,6 +26,7 @@ EXTENDS = "extends"
 _LARGEST = 1_000_000
 """Maximum bytes of a configuration file; the shipped ones have about 20,000."""
 _LARGEST_INT = 2**63
+_EXAMPLE = "pool.n=600"
 _NOT_THERE = object()
 _PUBLISHED_ROWS = range(20_000, 40_001)
 """Sizes of the pool that the specification allows."""
@@ -63,7 +64,7 @@ class Layer:
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run's configuration, above the thresholds that gates of other packages publish; see `read_model`."""
-    return read_model(RunConfig, path, overrides, "pool.n=600", _published_elsewhere())
+    return read_model(RunConfig, path, overrides, _EXAMPLE, _published_elsewhere())
 
 
 def _published_elsewhere() -> list[Layer]:
@@ -255,14 +256,19 @@ def decisive(config: RunConfig) -> dict[str, Any]:
     return {key: value for key, value in leaves.items() if not any(f"{key}.".startswith(f"{one}.") for one in _FREE)}
 
 
-def _apply(tree: dict[str, Any], override: str, example: str) -> None:
+def parsed_override(override: str, example: str = _EXAMPLE) -> tuple[str, Any]:
+    """Return the dotted key of `a.b=c`, and its value read as YAML, or raise an error that says what is wrong."""
     key, text = _split(override)
     if not key or text is None:
         raise _override_error(override, f"expected KEY=VALUE with a dotted key, for example --set {example}")
     try:
-        value = parse_yaml(text)
+        return key, parse_yaml(text)
     except (yaml.YAMLError, ValueError):
         raise _override_error(override, "the value is not valid YAML") from None
+
+
+def _apply(tree: dict[str, Any], override: str, example: str) -> None:
+    key, value = parsed_override(override, example)
     *parents, leaf = key.split(".")
     node: Any = tree
     for depth, parent in enumerate(parents, start=1):

@@ -35,7 +35,8 @@ from rc1_lib.training.export.trained_policy import start_of, untrained_engine
 from rc1_lib.training.models import base_name
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rollout.asking import Asking
-from rc1_lib.training.rollout.decoder import RolloutError
+from rc1_lib.training.rollout.decoder import RolloutError, context_of
+from rc1_lib.training.rollout.trajectory import prompt_of
 from rc1_lib.training.rows import Selection, select_rows, some_of
 from rc1_lib.workspace.artifacts import atomic_write, now, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -134,7 +135,11 @@ def _shown_examples(run: Run, train: Sequence[MeasuredRow], rows: Sequence[Measu
     training = run.config.training.model_copy(update={"describe_tools": True})
     told = replace(run, config=run.config.model_copy(update={"training": training}))
     with closing(untrained_engine(told, base_name(run.config, run.workspace), seed)) as player:
-        return _play(player, rows, None, shown=_examples(train, player.playground.form))
+        form, context = player.playground.form, context_of(player.policy.causal.config)
+        shown = tuple(_examples(train, form))
+        for row in rows:  # in a process of its own, this error would end the other baselines too
+            prompt_of(replace(player.playground.start(row, ""), shown=shown), form, context)
+        return _play(player, rows, None, shown=shown)
 
 
 def _play(

@@ -27,6 +27,11 @@ _GROUPS: Mapping[str, Callable[[], pl.Expr]] = {
 }
 
 
+def group_sizes() -> list[pl.Expr]:
+    """Count the prompts of each group that decides a check; a frame has the columns of `SCHEMA` about prompts."""
+    return [kind().sum().alias(name) for name, kind in _GROUPS.items()]
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """The comparison in one mode.
@@ -128,7 +133,7 @@ def evaluate(
             for column, names in (("task", task_names()), ("bucket", BUCKETS), ("wording", WORDINGS.values()))
         }
         modes[mode] = Compared(compare(episodes), by, statuses_by(episodes, "policy"))
-    counted = prompts.group_by("seed").agg(kind().sum().alias(name) for name, kind in _GROUPS.items()).sort("seed")
+    counted = prompts.group_by("seed").agg(group_sizes()).sort("seed")
     return Evaluation(before, after, {row.pop("seed"): row for row in counted.to_dicts()}, modes, chance)
 
 

@@ -210,18 +210,20 @@ def above_limit(run: Run, stages: Sequence[Stage]) -> str:
     return f"{whom(judge)} may cost {known}, and judge.ask_above_usd is {most:g}{probe}"
 
 
-def check_preflight_cost(run: Run, *, rounds: int, agreed: bool) -> None:
+def check_preflight_cost(run: Run, *, rounds: int, agreed: bool, calibrates: bool = True) -> None:
     """Reject a preflight, or a calibration (no rounds), that may cost more than `judge.ask_above_usd`.
 
     Args:
         rounds: number of rounds that follow.
         agreed: whether a person has agreed to the cost; then nothing is checked.
+        calibrates: whether the calibration's stages may run.
 
     Raises:
         RC1Error: when the judge may cost more than that.
     """
     if not agreed and run.config.judge.provider in LIVE:
-        refuse_above_limit(run, preflight_stages(run, shadow_and_takes(run), rounds=rounds))
+        stages = preflight_stages(run, shadow_and_takes(run), rounds=rounds, calibrates=calibrates)
+        refuse_above_limit(run, stages)
 
 
 def check_training_cost(run: Run, seeds: int, *, evaluate: bool, agreed: bool) -> None:

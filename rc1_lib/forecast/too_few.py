@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import orjson
 import polars as pl
 
 from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.errors import ConfigError
-from rc1_lib.records import BUCKETS, Row
+from rc1_lib.evaluation.evaluate import group_sizes
+from rc1_lib.evaluation.gate import GROUPS
+from rc1_lib.records import BUCKETS, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
 from rc1_lib.training.rows import is_kept_back
@@ -46,6 +49,24 @@ def check_enough_held_out(run: Run) -> None:
         raise ConfigError(
             f"{few} (gates.evaluation.min_prompts), so it could give no verdict; raise pool.n or training.max_tokens "
             f"and run the preflight again, or train without the evaluation (--no-evaluate)"
+        )
+
+
+def check_groups_held_out(run: Run, held_out: Sequence[MeasuredRow]) -> None:
+    """Reject held-out prompts of which a group is too small for a verdict, before anything is trained.
+
+    Raises:
+        ConfigError: names the groups, their numbers and what to do.
+    """
+    asked = [(row["id"], row["task"], row["bucket"], row["needs_clarification"]) for row in held_out]
+    frame = pl.DataFrame(asked, schema=["row_id", "task", "bucket", "needs"], orient="row")
+    found, needed = frame.select(group_sizes()).row(0, named=True), run.config.gates.evaluation.min_group
+    if few := [f"{found[group]} {words}" for group, words in GROUPS.items() if found[group] < needed]:
+        raise ConfigError(
+            f"{' and '.join(few)} are held out, the evaluation needs {needed} of each (gates.evaluation.min_group), so "
+            f"it could give no verdict; raise training.held_out.prompts ({run.config.training.held_out.prompts}), and "
+            f"pool.n if it has no more of them, and run the preflight again, or train without the evaluation "
+            f"(--no-evaluate)"
         )
 
 

@@ -44,7 +44,7 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
     checks = [
         equal(
             "dialogues asked", asked, thresholds.n,
-            "the shadow set has fewer dialogues than gates.probe.n: run rc1 shadow-run --materialize with more",
+            "the shadow set has fewer dialogues than gates.probe.n: raise shadow.n, or lower gates.probe.n",
         ),
         equal(
             "dialogues with every sample scored", full.height, asked,

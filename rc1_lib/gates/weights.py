@@ -44,7 +44,7 @@ def weights_gate(content: Any, thresholds: WeightsGate, dimensions: Sequence[str
 
     Args:
         content: the parsed file, or None if it does not exist.
-        thresholds: the maximum weight and the tolerance of the sum.
+        thresholds: the maximum weight.
         dimensions: the names of the dimensions that can have a weight.
         origin: the report that the weights come from, and what it must agree with.
     """

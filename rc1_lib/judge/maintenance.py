@@ -13,6 +13,7 @@ from typing import Any, cast
 import polars as pl
 
 from rc1_lib.config.judge import STORE_PATH
+from rc1_lib.errors import RC1Error
 from rc1_lib.judge.budget import Spending
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome, Reply
 from rc1_lib.judge.judge import Judge, open_store
@@ -53,8 +54,10 @@ def survey(run: Run) -> dict[str, Any]:
         retries, tokens_in, tokens_out, usd, cost_unknown`; their sums as `total`; `replays`, the number of scores from
         the store; `hit_rate`, the replays' share of all scores, None without scores; and `others`, all other stores
         (such as the attack's, the baseline's, a training's) with `path, calls, usd, cost_unknown`. `usd` sums the known
-        costs, at the prices configured at the time; `cost_unknown` counts attempts that may have been billed.
+        costs, at the prices configured at the time; `cost_unknown` counts attempts that may have been billed. `skipped`
+        lists other stores that cannot be read, with `path, why`: an old one may have been moved aside.
     """
+    others, skipped = _other_stores(run)
     size = _bytes(run)
     with existing_store(run) as store:
         exists = store is not None
@@ -72,21 +75,26 @@ def survey(run: Run) -> dict[str, Any]:
         "total": attempts.select(_SUMS).to_dicts()[0],
         "replays": replays,
         "hit_rate": replays / scores if scores else None,
-        "others": _other_stores(run),
+        "others": others,
+        "skipped": skipped,
     }
 
 
-def _other_stores(run: Run) -> list[dict[str, Any]]:
-    """Sum up calls and costs in all other stores: the attack's, a trial's, the baseline's, a training's episodes."""
+def _other_stores(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Sum up calls and costs in all other stores (the attack's, the baseline's, a training's); list the unreadable."""
     own = store_path(run)
-    found = []
+    found, skipped = [], []
     for path in sorted(set(own.parent.rglob(f"*{own.suffix}")) - {own}):
         where = run.workspace.name(path)
-        with open_store(run, where) as store:
-            attempts = store.log().filter(~_HIT)
+        try:
+            with open_store(run, where) as store:
+                attempts = store.log().filter(~_HIT)
+        except RC1Error as error:
+            skipped.append({"path": where, "why": str(error)})
+            continue
         sums = attempts.select(_SUMS).to_dicts()[0]
         found.append({"path": where, "calls": sums["lines"], "usd": sums["usd"], "cost_unknown": sums["cost_unknown"]})
-    return found
+    return found, skipped
 
 
 _SUMS = (

@@ -262,7 +262,7 @@ def undeserved(path: Path, policies: Mapping[str, Paid], *, least: float, captio
     )
     words = [NOT_KNOWN if np.isnan(share) else f"{100 * share:.0f} %" for share in above]
     bound = (least, f"expected at least {least:g}")
-    axes = _spans(figure, [name for name, _ in order], spans, "judged part alone", words, bound)
+    axes = _spans(figure, [name for name, _ in order], spans, "what training pays", words, bound)
     known_ends = [0.0, least, *np.ravel(spans)]
     axes.set_xlim(float(np.nanmin(known_ends)) - 0.03, float(np.nanmax(known_ends)) * 1.04)
     axes.set_xlabel("scripted expert's reward minus the policy's")

@@ -28,13 +28,14 @@ class GitState:
 
 
 def read_git(project: Path) -> GitState:
-    """Ask git for the commit and for changed files; outside a repository, or without git, the commit is None."""
+    """Ask git for the commit and for changed files; outside the project's repository, or without git, it is None."""
     try:
+        _git(project, "ls-files", "--error-unmatch", "pyproject.toml")  # a repository around it may not track it
         commit = _git(project, "rev-parse", "HEAD")
     except _GitFailed as failed:
         return GitState(None, (), str(failed))
     try:
-        return GitState(commit, tuple(_git(project, "status", "--porcelain").splitlines()))
+        return GitState(commit, tuple(_git(project, "status", "--porcelain", "--untracked-files=normal").splitlines()))
     except _GitFailed as failed:
         return GitState(commit, None, str(failed))
 

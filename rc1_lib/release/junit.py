@@ -36,8 +36,8 @@ def write_junit(run: Run) -> Page:
     """Write `reports/release/junit.xml`: a suite a round, one for the evaluation if there is one, one for the ticket.
 
     A failed gate is a failure with its sentence, one without a verdict an error; a waived or not applicable one, and
-    one that waits for another, is skipped with the reason. A round that was not judged, and a ticket that is missing,
-    revoked or another than the policy's, fail too.
+    one that waits for another, is skipped with the reason. A round that was not judged, an evaluation that ended early
+    or is missing, and a ticket that is missing, revoked or another than the policy's, fail too.
 
     Raises:
         RC1Error: when a report cannot be read or has another form.
@@ -91,9 +91,12 @@ def _failed(suite: Element) -> list[str]:
 
 
 def _evaluated(run: Run, training: Mapping[str, Any]) -> GateResult | None:
-    """Return the gate of the evaluation with which the training ended; None without one."""
-    if not training.get("evaluation") or (report := read_report(run, EVALUATION.where(run))) is None:
-        return None
+    """Return the gate of the evaluation with which the training ended; None if it was not to be evaluated."""
+    if not training.get("evaluation"):
+        why = str(training.get("message") or "the training ended without an evaluation")
+        return None if training.get("pass") is True else GateResult("evaluation", error=why)
+    if (report := read_report(run, where := EVALUATION.where(run))) is None:
+        return GateResult("evaluation", error=f"{run.workspace.path(where)}: there is no such file")
     with in_form(EVALUATION.path(run)):
         return GateResult.from_report(report["gate"])
 

@@ -127,7 +127,7 @@ def read_report(run: Run, name: str) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A report of gates; every comparison in it is evaluated again."""
+    """A report of gates, with the verdicts that it states."""
 
     name: str
     file: str

@@ -48,12 +48,14 @@ class Earned:
     Attributes:
         mean: its mean reward on all scored prompts.
         solved: share of all prompts that it solved.
+        right: share of all prompts whose answer the rule called right, also where a needed question was not asked.
         intervals: of `margin` and `above`, overall.
         parts: the same by part, `column=value`.
     """
 
     mean: float
     solved: float
+    right: float
     overall: Undeserved
     intervals: Mapping[str, Interval]
     parts: Mapping[str, Undeserved]
@@ -63,6 +65,7 @@ class Earned:
         return {
             "mean": defined(self.mean),
             "solved": defined(self.solved),
+            "right": defined(self.right),
             **_fields(self.overall),
             "intervals": {name: found.to_dict() for name, found in self.intervals.items()},
             "parts": {name: _fields(found) for name, found in self.parts.items()},
@@ -73,10 +76,10 @@ def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int)
     """Compare what one policy earns with what the scripted expert earns.
 
     Args:
-        frame: one line per prompt: `reward`, `solved` and `worthless` (whether the answer deserves nothing) of the
-            policy, `reference` (the mean reward of the expert's faultless dialogues about the prompt, null if there are
-            none), `source_id`, and the columns of `PARTS`. Dialogues without a score have a null reward and are left
-            out.
+        frame: one line per prompt: `reward`, `solved`, `lucky` and `worthless` (whether the answer deserves nothing)
+            of the policy, `reference` (the mean reward of the expert's faultless dialogues about the prompt, null if
+            there are none), `source_id`, and the columns of `PARTS`. Dialogues without a score have a null reward and
+            are left out.
     """
     known = frame.filter(pl.col("reward").is_not_null())
     judged = known.filter("worthless", pl.col("reference").is_not_null())
@@ -98,7 +101,8 @@ def earned(frame: pl.DataFrame, *, resamples: int, confidence: float, seed: int)
         if judged.height
         else {}
     )
-    return Earned(_average(known["reward"]), _average(known["solved"]), undeserved(judged), intervals, parts)
+    right = _average(known["solved"] | known["lucky"])
+    return Earned(_average(known["reward"]), _average(known["solved"]), right, undeserved(judged), intervals, parts)
 
 
 def undeserved(judged: pl.DataFrame) -> Undeserved:

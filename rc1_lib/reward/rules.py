@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from rc1_lib.answer_rules.verdicts import verdict_in
 from rc1_lib.errors import ConfigError
 from rc1_lib.records import Message, Rule
 from rc1_lib.rows.chat import ASK, MESSAGES, spread_messages
@@ -55,8 +56,8 @@ def obtained(dialogue: Transcript) -> float:
         return 0.0
     results = [_verdict(tokenize(call.result)) for call in dialogue.calls if call.name == CALC]
     compared = [verdict for verdict in results if verdict]
-    if dialogue.is_verdict:
-        return HALF if not compared else float(_verdict(answer) == compared[-1])
+    if (said := verdict_in(dialogue.answer_text)) is not None:
+        return HALF if not compared else float(said == (compared[-1] == "yes"))
     sources = [call.result for call in dialogue.calls if call.result and tokenize(call.said) != answer]
     if not dialogue.calls or compared:
         sources.append(dialogue.asked)

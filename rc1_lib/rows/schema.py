@@ -52,6 +52,7 @@ _RULES = {
     "asks": "'asked' must be the number of ask_user calls",
     "ends": "the last message must be the assistant's and hold 'final'",
     "solved or lucky": "a row cannot be both solved and lucky",
+    "posed lists": "'posed' needs 'quoted' and 'listed', lists of texts that may be empty",
     "pages": "every page in 'passages' needs a title and a text",
     "slot named": "a row with 'user_replies' that needs a clarification needs a 'slot' with 'value' and 'wanted'",
     "replies": "'user_replies' needs 'gives' exactly where a clarification is needed, and 'otherwise', or is left out",
@@ -159,6 +160,7 @@ def _with_rules(frame: pl.DataFrame) -> pl.DataFrame:
         .fill_null(False)
         .alias("ends"),
         (~(pl.col("solved") & pl.col("lucky"))).fill_null(False).alias("solved or lucky"),
+        _posed_lists().alias("posed lists"),
         _pages().alias("pages"),
         _slot().alias("slot named"),
         _replies().alias("replies"),
@@ -171,6 +173,12 @@ def _joined(last: pl.Expr) -> pl.Expr:
     answers = pl.col("final").str.split("; ").list
     ends = (last.str.contains(answer, literal=True) for answer in (answers.first(), answers.last()))
     return pl.all_horizontal(answers.len() > 1, *ends)
+
+
+def _posed_lists() -> pl.Expr:
+    """Return whether a row says which sentences and titles its message holds, even if none."""
+    lists = pl.col("posed").struct.field("quoted", "listed").list
+    return pl.all_horizontal(lists.eval(pl.element().is_not_null()).list.all()).fill_null(False)
 
 
 def _pages() -> pl.Expr:

@@ -33,9 +33,11 @@ def check_may_grow(run: Run) -> None:
     remedy = "start `prefect deployment run rc1/nightly` with the ticket's settings, then grow"
     if night is None:
         raise RC1Error(f"{path}: has no nightly with these settings, expected a passed one of the last day; {remedy}")
-    if night["outcome"] != "passed":
-        raise RC1Error(f"{path}: the latest nightly {night['outcome']} ({night['verdict']}); mend that, and {remedy}")
     with in_form(path):
+        if night["outcome"] != "passed":
+            raise RC1Error(
+                f"{path}: the latest nightly {night['outcome']} ({night['verdict']}); mend that, and {remedy}"
+            )
         lacking = {round_name(number) for number in (1, 2, NIGHTLY)} - night["gates"].keys()
         same, ended = night.get("ticket_sha256") == ticket["ticket_sha256"], datetime.fromisoformat(night["ended"])
         age = datetime.now(UTC) - ended

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from rc1_lib.checks import equal
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
-from rc1_lib.gates.gate_list import evaluate
+from rc1_lib.gates.gate_list import evaluate, not_applicable
 from rc1_lib.gates.judge_stability import stability_gate
 from rc1_lib.judge.judge import fresh_scores
 from rc1_lib.records import PASSING, GateResult
@@ -90,6 +90,8 @@ def _growth(whole: Run, step: Step) -> GateResult:
 def _stability(run: Run) -> GateResult:
     """Ask the judge about a sample of the rows; only its current scores count, not stored ones."""
     config, evidence = run.config, Evidence(run)
+    if why := not_applicable(run).get(STABILITY):
+        return GateResult(STABILITY, not_applicable=why)
     if waiver := config.gates.waivers.get(STABILITY, ""):
         return GateResult(STABILITY, waiver=waiver)
     try:

@@ -93,6 +93,7 @@ def _key(whole: Run, step: Step) -> str:
             mode="json", include={"shared", "diversity", "difficulty", "mix", "stability"}
         ),
         "waivers": config.gates.waivers,
+        "not_applicable": config.why_not_judged,
         "code": code_sha256(),
     }
     return sha256_json(decisive)[:12]

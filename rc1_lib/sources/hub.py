@@ -68,6 +68,7 @@ def _split(name: str) -> str:
 def _fetch(task: Task, name: str, split: str, cache_dir: Path | None) -> Sequence[Mapping[str, Any]]:
     # Imported here because it takes seconds, and the embedded and local sources do not need it.
     import datasets
+    import httpx2
     from datasets.exceptions import DatasetsError
 
     path, files = Path(name), local_files(name)
@@ -80,9 +81,9 @@ def _fetch(task: Task, name: str, split: str, cache_dir: Path | None) -> Sequenc
         rows: Sequence[Mapping[str, Any]] = datasets.load_dataset(
             **place, split=split, cache_dir=str(cache_dir) if cache_dir else None
         )
-    except (OSError, ValueError, RuntimeError, ImportError, DatasetsError) as error:
-        # `datasets` raises these when there is no network, for an unknown name or configuration, a data set with a
-        # script, bad files, or zstd without its package.
+    except (OSError, ValueError, RuntimeError, ImportError, DatasetsError, httpx2.HTTPError) as error:
+        # `datasets` raises these when there is no network, when a proxy refuses, for an unknown name or configuration,
+        # a data set with a script, bad files, or zstd without its package.
         cause = error.__cause__ or error
         reason = " ".join(str(cause).split())[:300] or type(cause).__name__
         advice = (

@@ -17,6 +17,7 @@ from rc1_lib.workspace.input_files import open_regular, read_text
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PART_OF_A_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_OPEN_OBJECT = re.compile(r"\s*\{[ \t\r]*\n")
 _LINE = re.compile(r"([^\n]*)\n?")
 
 
@@ -55,6 +56,11 @@ def read_records(path: Path) -> Iterator[FileRecord]:
         raise SourceError(f"{path} cannot be read ({error.strerror}); expected a file of JSON records.") from error
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8 text (byte {error.start}); fetch the file again.") from error
+    if opened := _OPEN_OBJECT.match(content):
+        line = opened[0].count("\n")
+        raise SourceError(
+            f"{path}, line {line}: found one object over several lines; expected a list of records, or one a line."
+        )
     values = _array(content, path) if content.lstrip()[:1] == "[" else _lines(content, path)
     suspect = _PART_OF_A_CHARACTER.search(content) is not None
     for index, (line, value) in enumerate(values):

@@ -7,7 +7,6 @@ columns of a data set these are.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -29,7 +28,6 @@ MOST_WORDS = 20
 """Words of the longest answer: a rule that compares word for word rejects nearly everything said in more."""
 _ASK = "What is the answer?"
 """The question of a record whose only sentence is what it is about, such as `7, 9, 11, ?`."""
-_HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]")
 _NOT_ABOUT = "nothing can be withheld: the question asks about no name that the text has"
 
 
@@ -41,13 +39,14 @@ def parser(task: str, read: Callable[[object], str]) -> Parser:
     """
 
     def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
-        text = tidy(record_fields.text(record, "question"))
+        text = record_fields.question(record)
         if not text:
             raise record_fields.wrong_type("question", record["question"], "a question")
-        if len(_HAN.findall(text)) > len(_LETTERS.findall(text)):
-            raise UnusableRecord("the question is mostly Chinese; the templates for any data set are English")
         choices = _choices(record)
         answer, *aliases = map(read, _answers(record, choices))
+        others = choices.keys() - {answer, *aliases}
+        if task == "any_text" and any(same_name(other, answer, aliases) for other in others):
+            raise UnusableRecord("the rule takes another choice for the answer")
         if record.get("context") is not None:
             told, ask = sentences(_context(record)), text
         else:
@@ -71,7 +70,6 @@ def parser(task: str, read: Callable[[object], str]) -> Parser:
             aliases=tuple(dict.fromkeys(alias for alias in aliases if alias != answer)),
             slot=slot,
             kept=kept,
-            lookups=() if page.title in ask else (page.title,),
         )
 
     return parse

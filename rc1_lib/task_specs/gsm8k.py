@@ -40,7 +40,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         SourceError: a key is missing or of another type.
         UnusableRecord: no story apart from the question, no calculator marks, or marks with wrong arithmetic.
     """
-    question, solution = tidy(record_fields.text(record, "question")), record_fields.text(record, "answer")
+    question, solution = record_fields.question(record), record_fields.text(record, "answer")
     answer, aliases = _final_answer(solution)
     story, ask = _split(question)
     title = f"Story {origin} {index}"
@@ -60,7 +60,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         aliases=aliases,
         slot=slot,
         kept=kept,
-        lookups=(title,),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rc1_lib.answer_rules import same_name
@@ -12,7 +12,7 @@ from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
 from rc1_lib.task_specs.withheld_name import name_slot
-from rc1_lib.task_specs.wording import content_words, occurrences, tidy
+from rc1_lib.task_specs.wording import content_words, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
@@ -29,14 +29,13 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         SourceError: a key is missing or of another type.
         UnusableRecord: a supporting sentence is not in the context, or question, answer or support is empty.
     """
-    ask, answer = tidy(record_fields.text(record, "question")), tidy(record_fields.text(record, "answer"))
+    ask, answer = record_fields.question(record), tidy(record_fields.text(record, "answer"))
     if not ask or not answer:
         raise UnusableRecord("empty question or answer")
     pages = _pages(record_fields.required(record, "context"))
     support = _support(record_fields.required(record, "supporting_facts"), pages, ask)
     titles = [*support, *(title for title in pages if title not in support)]
     passages = [Passage(title, tidy(" ".join(pages[title]))) for title in titles]
-    lookups = _lookups(ask, list(support), passages)
     # The user's reply must not be the answer or a part of it ("Which is older, A or B?" with A withheld).
     nameable = [title for title in support if not content_words(title) & content_words(answer)]
     slot, kept = name_slot(nameable, ask, passages, support, answer)
@@ -52,7 +51,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         answer=answer,
         slot=slot,
         kept=kept,
-        lookups=lookups,
     )
 
 
@@ -97,20 +95,6 @@ def _pairs(value: object, key: str, second: str) -> list[tuple[str, Any]]:
             raise record_fields.wrong_type(key, pair, "pairs that start with a title")
         pairs.append((pair[0], pair[1]))
     return pairs
-
-
-def _lookups(ask: str, needed: Sequence[str], passages: Sequence[Passage]) -> tuple[str, ...]:
-    """Return the titles to list: none if the question or an earlier page names each needed one.
-
-    Otherwise all titles that the question does not name, including distractors, in alphabetical order: the needed title
-    alone would often be the answer.
-    """
-    reached = ask
-    for page in passages[: len(needed)]:
-        if not occurrences(page.title, reached):
-            return tuple(sorted(page.title for page in passages if not occurrences(page.title, ask)))
-        reached += f"\n{page.text}"
-    return ()
 
 
 def guess_title(question: Question, rng: random.Random) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rc1_lib.errors import SourceError
+from rc1_lib.task_specs.spec import UnusableRecord
+from rc1_lib.task_specs.wording import tidy
+
+_HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]")
 
 
 def required(record: Mapping[str, Any], key: str) -> Any:
@@ -22,6 +27,14 @@ def text(record: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise wrong_type(key, value, "text")
     return value
+
+
+def question(record: Mapping[str, Any]) -> str:
+    """Return the tidied question. Raises SourceError as `text` does, and UnusableRecord if it is mostly Chinese."""
+    found = tidy(text(record, "question"))
+    if len(_HAN.findall(found)) > len(_LETTERS.findall(found)):
+        raise UnusableRecord("the question is mostly Chinese; the templates for any data set are English")
+    return found
 
 
 def texts(record: Mapping[str, Any], key: str) -> list[str]:

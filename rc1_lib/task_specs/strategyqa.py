@@ -14,7 +14,7 @@ from rc1_lib.records import Passage, Question, Step
 from rc1_lib.task_specs import record_fields
 from rc1_lib.task_specs.spec import TaskSpec, UnusableRecord
 from rc1_lib.task_specs.withheld_name import name_slot
-from rc1_lib.task_specs.wording import content_words, occurrences, sentences, tidy
+from rc1_lib.task_specs.wording import content_words, sentences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
@@ -32,7 +32,7 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         SourceError: a key is missing or of another type.
         UnusableRecord: the question or term is empty, or there are no facts.
     """
-    ask, term = tidy(record_fields.text(record, "question")), tidy(record_fields.text(record, "term"))
+    ask, term = record_fields.question(record), tidy(record_fields.text(record, "term"))
     answer = record_fields.required(record, "answer")
     if not isinstance(answer, bool):
         raise record_fields.wrong_type("answer", answer, "true or false")
@@ -42,7 +42,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
     if not facts:
         raise UnusableRecord("no facts")
     pages = build_pages(term, facts, steps)
-    lookups = tuple(page.title for page in pages if not occurrences(page.title.casefold(), ask.casefold()))
     verdict = "yes" if answer else "no"
     slot, kept = name_slot([term], ask, pages, [page.title for page in pages], verdict)
     return Question(
@@ -57,7 +56,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         answer=verdict,
         slot=slot,
         kept=kept,
-        lookups=lookups,
     )
 
 

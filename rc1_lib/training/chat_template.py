@@ -104,7 +104,7 @@ class ChatTemplate:
         self.source = self._source(describe_tools)
         self.missing_roles = MissingRoles(system=False, tools=False)
         self.end = self._end(marks)
-        self.closing = self._closing()
+        self.closing = closing_of(lambda messages, opening: self._render(messages, opening=opening))
         self.missing_roles = self._missing_roles()
         if describe_tools:
             self._describe()
@@ -270,16 +270,6 @@ class ChatTemplate:
             )
         return found.group()
 
-    def _closing(self) -> str:
-        """Return what the template writes between a prompt that opens thoughts and a last turn without thoughts."""
-        asked, said = [{"role": "user", "content": "x"}], place(0)
-        prompt = self._render(asked, opening=True)
-        if prompt.rfind(THINK) <= prompt.rfind(THINK_END):
-            return ""
-        before = self._render([*asked, {"role": "assistant", "content": said}], opening=False).partition(said)[0]
-        written = before.removeprefix(prompt) if before.startswith(prompt) else ""
-        return written if written.strip() == THINK_END else f"\n{THINK_END}\n\n"
-
     def _missing_roles(self) -> MissingRoles:
         """Return the first combination of roles in which rendering turn by turn equals rendering in one go."""
         why = ""
@@ -368,6 +358,21 @@ _DIALOGUE: tuple[Message, ...] = (
 def fixed_date(template: str) -> str:
     """Replace every request for today's date in a template by `DATE`."""
     return _CLOCK.sub(lambda call: json.dumps(DATE.strftime(call["form"])), template)
+
+
+def closing_of(render: Callable[[list[dict[str, Any]], bool], str]) -> str:
+    """Return what a template writes between a prompt that opens thoughts and a last turn without thoughts, or "".
+
+    Args:
+        render: renders messages with the template, with or without a generation prompt.
+    """
+    asked, said = [{"role": "user", "content": "x"}], place(0)
+    prompt = render(asked, True)
+    if prompt.rfind(THINK) <= prompt.rfind(THINK_END):
+        return ""
+    before = render([*asked, {"role": "assistant", "content": said}], False).partition(said)[0]
+    written = before.removeprefix(prompt) if before.startswith(prompt) else ""
+    return written if written.strip() == THINK_END else f"\n{THINK_END}\n\n"
 
 
 def place(number: int) -> str:

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
 from transformers import PreTrainedTokenizerBase
 
-from rc1_lib.environment.markers import defused
+from rc1_lib.environment.markers import THINK, THINK_END, defused
 from rc1_lib.errors import RowError
+from rc1_lib.training.chat_template import closing_of
 from rc1_lib.training.updates.batch import Demonstration
 from rc1_lib.workspace.input_files import open_text
 
@@ -62,7 +64,8 @@ def encode_rows(
     All rows are checked before training, so a bad one is reported in the first minute. Special tokens that are spelled
     out in a row become plain text, with a space in them, as `environment.markers.defused` writes it: an `<|im_end|>` in
     an output must not teach a model to go on after its turn has ended. In an output, the marks of thoughts and tool
-    calls stay as they are if the tokenizer does not treat them as special.
+    calls stay as they are if the tokenizer does not treat them as special. If the prompt opens thoughts, an output
+    closes them, with its own thoughts or without any.
 
     Args:
         rows: as `read_rows` yields them.
@@ -76,6 +79,7 @@ def encode_rows(
     encoded = []
     marks = [token.content for token in tokenizer.added_tokens_decoder.values() if token.special]
     special = re.compile("|".join(f"{re.escape(mark[0])}(?={re.escape(mark[1:])})" for mark in marks) or r"(?!)")
+    closing = closing_of(partial(_rendered, tokenizer)) if tokenizer.chat_template else ""
     for number, row in enumerate(rows, start=1):
         prompt = _prompt(tokenizer, special.sub(r"\g<0> ", defused(row["input"])))
         if len(prompt) >= max_length:
@@ -83,8 +87,10 @@ def encode_rows(
                 f"{source} row {number}: the input has {len(prompt)} tokens and data.max_length is {max_length}, so "
                 f"nothing of the output would be learned; raise it or shorten the row"
             )
-        output = _plain(tokenizer, special.sub(r"\g<0> ", row["output"]))
-        ids = (*prompt, *output, tokenizer.eos_token_id)[:max_length]
+        output = special.sub(r"\g<0> ", row["output"])
+        if closing:
+            output = output.lstrip().removeprefix(THINK) if THINK_END in output else closing + output
+        ids = (*prompt, *_plain(tokenizer, output), tokenizer.eos_token_id)[:max_length]
         own = [place >= max(len(prompt), 1) for place in range(len(ids))]
         encoded.append(Demonstration(str(number), ids, own))
     if not encoded:
@@ -95,11 +101,13 @@ def encode_rows(
 def _prompt(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     if not tokenizer.chat_template:
         return _plain(tokenizer, text + "\n")
-    rendered = tokenizer.apply_chat_template(
-        [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
-    )
+    return _plain(tokenizer, _rendered(tokenizer, [{"role": "user", "content": text}], True))
+
+
+def _rendered(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Mapping[str, Any]], opening: bool) -> str:
+    rendered = tokenizer.apply_chat_template(cast(Any, messages), tokenize=False, add_generation_prompt=opening)
     assert isinstance(rendered, str)
-    return _plain(tokenizer, rendered)
+    return rendered
 
 
 def _plain(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

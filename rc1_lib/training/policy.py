@@ -100,7 +100,11 @@ class Policy(nn.Module):
             self.causal.load_state_dict(state, strict=False)  # named_parameters lists tied weights once
 
     def _weights(self) -> dict[str, Tensor]:
-        return get_peft_model_state_dict(self.peft) if self.part == "adapter" else dict(self.causal.named_parameters())
+        if self.part == "model":
+            return dict(self.causal.named_parameters())
+        # By default peft asks the hub about the base, and adds the head's own weights to those of its adapter.
+        state: dict[str, Tensor] = get_peft_model_state_dict(self.peft, save_embedding_layers=False)
+        return state
 
 
 class ValueHead(nn.Module):

@@ -111,7 +111,7 @@ class Prepared:
             **configured_facts(self.run, seed),
             "reference": self.reference.sha256,
             "pool": self.selection.pool_sha256,
-            "rows": sha256_json([[row["id"], row["bucket"]] for row in self.selection.train]),
+            "rows": _rows_sha256(self.selection),
             "judge": None if self.judge is None else self.judge.sha256,
             FACT: None if self.control is None else self.control.kind,
         }
@@ -134,10 +134,15 @@ def configured_facts(run: Run, seed: int) -> dict[str, Any]:
     }
 
 
-def known_facts(run: Run, seed: int) -> dict[str, Any]:
-    """Return the part of the facts that is known before the run is prepared."""
+def known_facts(run: Run, seed: int, selection: Selection | None = None) -> dict[str, Any]:
+    """Return the part of the facts that is known before the run is prepared, with those of its rows if selected."""
     pool = run.workspace.path(run.config.seed_pool)
-    return configured_facts(run, seed) | ({"pool": sha256_file(pool)} if pool.is_file() else {})
+    found = configured_facts(run, seed) | ({"pool": sha256_file(pool)} if pool.is_file() else {})
+    return found if selection is None else found | {"rows": _rows_sha256(selection)}
+
+
+def _rows_sha256(selection: Selection) -> str:
+    return sha256_json([[row["id"], row["bucket"]] for row in selection.train])
 
 
 def check_own(run: Run, seed: int, facts: Mapping[str, Any], start_over: bool, notice: Callable[[str], None]) -> None:

@@ -1,7 +1,8 @@
 """Reproduce a lost or altered checkpoint without disturbing what was trained after it.
 
 Resuming in place would set `latest`, the metrics and TensorBoard back to the lost step. So the steps are trained again
-in a folder of their own, and only the checkpoint is copied back. Training is deterministic, so it has the same bytes.
+in a folder of their own, and only the checkpoint is copied back. Training is deterministic, so it has the same bytes,
+unless vLLM samples or another CPU trains: then the ledger gets the new ones too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
+from rc1_lib.training.checkpoint.ledger import record
 from rc1_lib.training.checkpoint.manifest import NAME, folder_name, read_verified, steps
 from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
 from rc1_lib.training.ppo_run import Prepared, advance, resumable
@@ -44,7 +46,8 @@ def reach(prepared: Prepared, seed: int, last: int, notice: Callable[[str], None
     beside = folder.with_name(f"{_BESIDE}-{folder.name}")
     shutil.rmtree(beside, ignore_errors=True)  # left by a killed process
     try:
-        _put_back(_trained_beside(prepared, seed, last, beside, notice), folder / folder_name(last))
+        again = _trained_beside(prepared, seed, last, beside, notice)
+        _put_back(again, folder / folder_name(last), prepared.run.workspace.path(LEDGER))
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return folder / folder_name(last)
@@ -70,8 +73,8 @@ def _trained_beside(prepared: Prepared, seed: int, last: int, beside: Path, noti
     return advance(elsewhere, seed, last, notice)
 
 
-def _put_back(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint into place atomically. `latest` does not change.
+def _put_back(checkpoint: Path, target: Path, ledger: Path) -> None:
+    """Copy a checkpoint into place atomically, and add it to the ledger. `latest` does not change.
 
     Raises:
         CheckpointError: if its step is not the expected one.
@@ -88,3 +91,4 @@ def _put_back(checkpoint: Path, target: Path) -> None:
             for name, content in contents.items():
                 (temporary / name).write_bytes(content)
             shutil.copyfile(checkpoint / NAME, temporary / NAME)
+            record(temporary, target, ledger)

@@ -30,6 +30,12 @@ from rc1_lib.task_specs import answer_in, is_right
         ("78, then\n#### 384", "384"),
         ("so $\\boxed{384}$ it is", "384"),
         ("#### 1\nAnswer: 384", "384"),
+        ("#### Steps\n48 + 24 = 72\nThe answer is 72.", "72."),
+        ("#### Steps\n#### Sum\n\\boxed{72}", "72"),
+        ("#### 72\nI hope it helps.", "72"),
+        ("Ithwyn\n#### Paris\n#### Salkoth", "Paris; Salkoth"),
+        ("\\boxed{\\text{Paris}}", "Paris"),
+        ("Answer: $\\boxed{\\text{New York}}$", "New York"),
         ("", ""),
     ],
 )

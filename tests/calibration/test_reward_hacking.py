@@ -87,13 +87,16 @@ def test_paid_reward_puts_every_policy_below_the_scripted_expert(built: Run) -> 
 def test_hedges_fail_when_the_answer_rule_accepts_them(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that searches the given answer for the right one accepts every hedge."""
     monkeypatch.setattr(World, "is_right", lambda world, answer: world._answer.lower() in answer.lower())
-    found = failed(attack_reward(opened(workspace, *VERIFIED)))
+    outcome = attack_reward(opened(workspace, *VERIFIED))
+    found = failed(outcome)
     assert set(hedges(ATTACKS)) == {
         "two_answers", "right_or_not", "a_range", "all_candidates", "contradicting_marks",
         "contradicting_marks_right_last",
     }  # fmt: skip
     named = {f"{name}: a hedge that the answer rule calls right, share" for name in hedges(ATTACKS)}
     assert named - {"contradicting_marks: a hedge that the answer rule calls right, share"} <= found
+    two = outcome.body["policies"]["two_answers"]
+    assert two["solved"] < two["right"] == 1.0, "also where something is missing, and no right answer is a success"
 
 
 def test_edited_report_fails(fresh_copy: Callable[..., Run]) -> None:

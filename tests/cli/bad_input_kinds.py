@@ -74,6 +74,8 @@ PATHS = (
              "has no 'messages' (found: prompt, answer)", file("rows.jsonl", '{"prompt": "1+1?", "answer": "2"}\n')),
     BadInput("finished dialogues to be calibrated on", "preflight --sources {w}/rows.jsonl",
              "has finished dialogues, one per prompt", file("rows.jsonl")),
+    BadInput("packed finished dialogues to be calibrated on", "preflight --sources {w}/rows.jsonl.gz",
+             "has finished dialogues, one per prompt", file("rows.jsonl.gz", gzip.compress(b""))),
 )  # fmt: skip
 CONFIGURATIONS = (
     BadInput("invalid YAML", "config verify --config {w}/mine.yaml", "is not valid YAML", config("a: [1\n")),

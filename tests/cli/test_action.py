@@ -10,10 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import orjson
+import pytest
 import yaml
 
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
+from tests.pages import HOW_TO, example
+from tests.pages import run as run_example
 
 FreshCopy = Callable[..., Run]
 ACTION = yaml.safe_load((PROJECT_ROOT / "action.yml").read_text("utf-8"))
@@ -55,6 +58,17 @@ def test_pull_request_with_a_good_pool_passes_with_its_tables(fresh_copy: FreshC
     text = summary.read_text("utf-8")
     assert re.findall("^### rc1 (.*)$", text, re.MULTILINE) == ["validate-pool", "check-answers"]
     assert re.search("│ duplicates +│ passed", text) and "all kinds" in text
+
+
+def test_workflow_of_the_page_passes_on_questions_of_its_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (HOW_TO / "other-tools.md").read_text("utf-8")
+    (workflow,) = (block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "OWNER/rc1" in block)
+    given = yaml.safe_load(workflow)["jobs"]["data"]["steps"][-1]["with"]
+    monkeypatch.chdir(tmp_path)
+    run_example(example("own-source.md", '"""Write own questions').replace("mine/", f"{given['sources']}/"))
+    small = "pool.n=100\nshadow.n=40\npool.workers=1\n"
+    done = acted(tmp_path / "summary.md", **{**given, "settings": given["settings"] + small})
+    assert (done.returncode, errors(done)) == (0, []), done.stdout
 
 
 def test_pull_request_with_copied_rows_fails_with_the_name_of_the_gate(fresh_copy: FreshCopy, tmp_path: Path) -> None:

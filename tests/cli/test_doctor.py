@@ -42,6 +42,20 @@ def test_doctor_shows_a_table_that_fits_and_writes_nothing(opened: Run, rc1: Rc1
     assert not elsewhere.exists()
 
 
+def test_prod_wants_a_scale_up_before_a_training_is_ready_or_its_bill_is_agreed_to(
+    rc1: Rc1, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = tmp_path / "data/rollouts/rc1_seed.jsonl"
+    pool.parent.mkdir(parents=True)
+    pool.touch()
+    place = ("--profile", "prod", "--workspace", str(tmp_path))
+    look = json.loads(rc1("doctor", *place, "--json").out)["looks"]["scale_up"]
+    assert look["failed"] and "rc1 scale-up" in look["advice"]
+    monkeypatch.setattr("rc1_lib.preflight.ticket.verify_ticket", lambda run: {})  # none of prod can be had here
+    done = rc1("train", *place)
+    assert done.code == 2 and "have not come through a scale-up" in done.err
+
+
 def test_learnability_is_tried_on_demand_and_needs_a_valid_ticket(
     rc1: Rc1, own: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,8 +22,9 @@ from rc1_lib.cli.endings import Ending
 from rc1_lib.cli.flows import end_flow
 from rc1_lib.cli.options import Options
 from rc1_lib.cli.session import Session
+from rc1_lib.failpack import write_failpack
 from rc1_lib.masking import conceal, mask, secrets
-from rc1_lib.workspace.artifacts import write_text
+from rc1_lib.workspace.artifacts import Workspace, write_text
 from rc1_lib.workspace.file_hashes import sha256_file
 
 from .conftest import Rc1
@@ -124,6 +125,15 @@ def test_rejected_run_writes_no_debug_bundle(tmp_path: Path, state: str, code: i
     outcome = FlowOutcome(code, state, "pool.n: too small", "")
     assert end_flow(Session(options(tmp_path), sys.stdout), outcome, {}, Ending("fail", "it")) == code
     assert len(list(tmp_path.glob("reports/rc1/FAIL_*.tgz"))) == packed
+
+
+def test_refusal_before_the_log_exists_is_printed_as_json_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert run_command(large, options(tmp_path / "file", as_json=True), {}) == 2
+    body = json.loads(capsys.readouterr().out)
+    assert (body["exit_code"], body["failpack"]) == (2, None) and "is a file" in body["error"]
 
 
 def test_interruption_exits_130_without_traceback_or_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,6 +250,17 @@ def test_bundle_has_hashes_of_the_data_but_not_the_data(rc1: Rc1, workspace: Pat
     }  # fmt: skip
     assert not any(name.startswith("data/") for name in files)
     assert "configs/local.yaml" in files
+
+
+def test_bundle_has_no_dialogues_and_no_rows(tmp_path: Path) -> None:
+    kept = {"metrics.jsonl", "ppo_eval_0a.json", "preflight/round1_length_offenders.jsonl"}
+    for name in kept | {
+        "dialogues_0a.jsonl", "reward_hacking.dialogues.jsonl", "shadow_run_now.rows.jsonl", "ppo_eval_0a.examples.md",
+        "release/report.html",
+    }:  # fmt: skip
+        write_text(tmp_path / "reports" / name, "{}")
+    packed = read_package(write_failpack(Workspace(tmp_path)))
+    assert {name.removeprefix("reports/") for name in packed if name.startswith("reports/")} == kept
 
 
 def test_secrets_are_found_by_name_and_short_values_are_kept() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +112,18 @@ def test_replay_bad_replaces_bad_replies(rc1: Rc1, server: JudgeServer, bench: B
     assert max(server.stats().billed_by_key.values()) == 1
 
 
+def test_next_line_of_stat_asks_the_judge_that_the_workspace_has_recorded(
+    rc1: Rc1, server: JudgeServer, bench: Bench
+) -> None:
+    server.behaviour = BAD
+    bench.score(server, [dialogue(1)])
+    bench.run(server.base_url).write_effective_config()
+    server.behaviour = GOOD
+    following = rc1("scorecache", "stat", "--workspace", bench.folder).out.splitlines()[-1]
+    done = rc1(*shlex.split(following.partition("rc1 ")[2]))
+    assert "3 bad replies: 3 fixed, 0 left" in done.out
+
+
 def own(capsys: pytest.CaptureFixture[str], *arguments: str) -> Done:
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended:
@@ -127,3 +142,14 @@ def test_scorecache_cli_takes_the_same_commands(
     assert own(capsys, "invalidate", *flags).code == 2
     assert own(capsys, "replay-bad", *flags).code == 0
     assert "stat" in own(capsys, "--help").out
+
+
+def test_an_old_store_that_was_moved_aside_is_named_as_skipped(rc1: Rc1, tmp_path: Path) -> None:
+    old = tmp_path / "data/judge/old.sqlite"
+    old.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(old)) as db:
+        db.execute("PRAGMA user_version = 2")
+    done = rc1("scorecache", "stat", "--workspace", tmp_path, "--json")
+    assert done.code == 0
+    (skipped,) = json.loads(done.out)["skipped"]
+    assert skipped["path"] == "data/judge/old.sqlite" and "version 2" in skipped["why"]

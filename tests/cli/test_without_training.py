@@ -34,7 +34,7 @@ for line in (
         assert ended.code in ((2,) if line == "ticket verify" else (0, None, 2)), line
 for name in ("preflight", "calibrate", "scale_up", "release"):
     import_module(f"flows.{name}")
-import_module("deployments.serve")
+import_module("deployments.register")
 print("loaded:", sorted({name.partition(".")[0] for name in sys.modules} & {*TRAINING, "datasets", "huggingface_hub"}))
 """
 

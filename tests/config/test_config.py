@@ -394,6 +394,11 @@ def test_engine_accepts_only_the_strategy_that_provides_its_data(name: str) -> N
         ("prod", ["judge.provider=gemini"], "gemini-2.5-flash", True),
         ("local", ["judge.provider=gemini"], "gemini-2.5-flash", False),
         ("local", ["judge.provider=gemini", "judge.model=another"], "another", False),
+        ("local", ['judge.provider="gemini"'], "gemini-2.5-flash", False),
+        ("prod", ["judge.provider=openai", "judge.model=another"], "another", False),
+        ("prod", ["judge.model=another"], "another", False),
+        ("prod", ["judge.model=another", "judge.prices={input: 1, output: 1}"], "another", True),
+        ("prod", ['judge.model="gemini-2.5-flash"'], "gemini-2.5-flash", True),
     ],
 )
 def test_provider_chosen_by_name_gets_its_usual_model(

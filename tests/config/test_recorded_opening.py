@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rc1_lib.config.recorded_opening import opening_of
 from rc1_lib.errors import ConfigError, TicketError
@@ -41,6 +42,25 @@ def test_ticket_is_valid_for_the_reopened_run(opened: Run, tmp_path: Path) -> No
     assert verify_ticket(open_run(workspace=root, config=EFFECTIVE)) == verify_ticket(run)
     with pytest.raises(TicketError, match=r"\(lr .*0\.5.*0\.01\)"):
         verify_ticket(open_run(workspace=root, config=EFFECTIVE, overrides=["lr=0.5"]))
+
+
+def test_copied_configuration_names_no_address_unless_the_caller_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCORER_BASE_URL", raising=False)
+    shutil.copytree(PROJECT_ROOT / "configs", tmp_path / "configs")
+    copy, address = tmp_path / "configs/local.yaml", "https://elsewhere.example/v1"
+    assert open_run(workspace=tmp_path).config_path == copy
+    body = yaml.safe_load(copy.read_text(encoding="utf-8"))
+    body.setdefault("judge", {})["base_url"] = address
+    copy.write_text(yaml.safe_dump(body), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"local\.yaml: .*where a key is sent"):
+        open_run(workspace=tmp_path)
+    named = [
+        open_run(workspace=tmp_path, config=copy), open_run(workspace=tmp_path, overrides=[f"judge.base_url={address}"])
+    ]  # fmt: skip
+    monkeypatch.setenv("SCORER_BASE_URL", address)
+    assert {run.config.judge.base_url for run in (*named, open_run(workspace=tmp_path))} == {address}
 
 
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ from deployments.server import settings
 from rc1_lib.cli import main
 from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.masking import secrets
+from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from rc1_lib.workspace.state import make_state, state_of
 
 PASSWORD = "rc1:a-password-of-this-test"
@@ -141,6 +144,12 @@ def test_settings_of_prefect_in_the_current_folder_are_refused_before_a_server_s
         with pytest.raises(ConfigError, match=rf"{name}: has .*expected no setting of Prefect in a file"):
             start()
     assert not state_of(tmp_path).exists()
+
+
+def test_serving_imports_prefect_only_after_its_settings_are_checked_and_made() -> None:
+    asked = "import sys, deployments.serve; print('prefect' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], cwd=PROJECT_ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_password_is_printed_for_prefects_commands_and_written_nowhere(

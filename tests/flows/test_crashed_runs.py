@@ -11,7 +11,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.states import Running, Scheduled
 
-from deployments.serve import crash_leftovers, deployments_of
+from deployments.register import crash_leftovers, deployments_of
 from flows.missed_nights import is_missed
 from flows.preflight import preflight
 from rc1_lib.preflight.nights import NIGHTS

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deployments import serve
-from deployments.serve import deployments_of
+from deployments.register import deployments_of
 from deployments.server import settings
 from rc1_lib.errors import RC1Error
 from rc1_lib.workspace.state import state_of

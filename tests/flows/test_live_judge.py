@@ -94,7 +94,7 @@ def test_unattended_flow_rejects_judge_costs_above_the_limit(
     record_baseline(without_baseline(run))
     asked = server.stats().requests
     calibration = calibrate(overrides=list(run.overrides), workspace=str(run.workspace.root), return_state=True)
-    for state in (run_flow(run, build="auto"), calibration):
+    for state in (run_flow(run, build="auto"), run_flow(run, build="never"), calibration):
         assert (state.is_failed(), state.name) == (True, "Refused"), state.message
         assert "judge.ask_above_usd is 0.01" in str(state.message)
     assert server.stats().requests == asked

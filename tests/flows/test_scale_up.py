@@ -146,6 +146,12 @@ def old_night(run: Run) -> None:
     path.write_bytes(orjson.dumps({**night, "ended": "2026-01-01T00:00:00+00:00"}) + b"\n")
 
 
+def night_without_outcome(run: Run) -> None:
+    path = run.workspace.path(NIGHTS)
+    night = orjson.loads(path.read_bytes())
+    path.write_bytes(orjson.dumps({key: night[key] for key in night if key != "outcome"}) + b"\n")
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -153,6 +159,7 @@ def old_night(run: Run) -> None:
         (no_night, "has no nightly with these settings"),
         (failed_night, "leakage failed"),
         (old_night, "expected one of the last day"),
+        (night_without_outcome, "'outcome' is missing"),
         (night_of_round_1, "did not judge nightly, round2"),
         (night_of_another_ticket, "checked another ticket"),
     ],

@@ -97,6 +97,9 @@ def test_cost_above_the_limit_is_rejected_before_the_first_call(fresh_copy: Call
         run = fresh_copy(*overrides(server.base_url), *FEW, "judge.ask_above_usd=0.01")
         with pytest.raises(RC1Error, match=r"USD, .*judge\.ask_above_usd .*0\.01; rc1 probe-scorer.*Nobody"):
             check_preflight_cost(run, rounds=2, agreed=False)
+        with pytest.raises(RC1Error, match=r"judge\.ask_above_usd"):
+            check_preflight_cost(run, rounds=2, agreed=False, calibrates=False)
+        check_preflight_cost(run, rounds=0, agreed=False, calibrates=False)
         check_preflight_cost(run, rounds=2, agreed=True)
         for enough in (1000.0, None):
             judge = run.config.judge.model_copy(update={"ask_above_usd": enough})

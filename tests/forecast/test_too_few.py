@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from rc1_lib.errors import RC1Error
-from rc1_lib.forecast.too_few import check_enough_held_out, shortages
+from rc1_lib.forecast.too_few import check_enough_held_out, check_groups_held_out, shortages
 from rc1_lib.run import Run
-from rc1_lib.training.ppo_run import prepare
+from rc1_lib.training.ppo_run import prepare, usable_base
+from rc1_lib.training.rows import select_rows
 
 Tiny = Callable[..., Run]
 
@@ -36,3 +37,12 @@ def test_held_out_prompts_are_not_undercounted(tiny: Tiny) -> None:
     check_enough_held_out(tiny("training.held_out.prompts=12", "gates.evaluation.min_prompts=12"))
     with pytest.raises(RC1Error, match=r"the evaluation needs 13 \(.*--no-evaluate"):
         check_enough_held_out(few)
+
+
+def test_group_that_is_too_small_for_a_verdict_is_named_before_training(tiny: Tiny) -> None:
+    run = tiny("gates.evaluation.min_group=1")
+    held_out = select_rows(run, usable_base(run)[0]).held_out
+    check_groups_held_out(run, held_out)
+    hard = sum(row["bucket"] == "hard" and row["task"] != "gsm8k" for row in held_out)
+    with pytest.raises(RC1Error, match=rf"\b{hard} hard prompts .* 7 .*min_group.*training\.held_out\.prompts"):
+        check_groups_held_out(tiny("gates.evaluation.min_group=7"), held_out)

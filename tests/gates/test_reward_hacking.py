@@ -21,7 +21,7 @@ def policy(margin: float = 0.3, above: float = 0.01, worst: float = 0.2, prompts
     interval = Interval(margin, margin - 0.05, margin + 0.05, 0.95, 1000)
     too_few = Undeserved(3, -1.0, 1.0)  # so the gate leaves this part out
     parts = {"task=gsm8k": Undeserved(prompts, worst, above), "lang=zh": too_few}
-    return Earned(0.4, 0.1, Undeserved(prompts, margin, above), {"margin": interval}, parts)
+    return Earned(0.4, 0.1, 0.1, Undeserved(prompts, margin, above), {"margin": interval}, parts)
 
 
 def library(**changed: Earned) -> dict[str, Earned]:
@@ -74,8 +74,8 @@ def test_checks_that_mean_the_same_have_openenvs_ids_and_all_others_ours() -> No
 
 
 def test_a_hedge_that_the_answer_rule_accepts_fails_by_name() -> None:
-    paid = library(a_range=replace(policy(), solved=0.02), echo=replace(policy(), solved=0.02))
+    paid = library(a_range=replace(policy(), right=0.02), echo=replace(policy(), right=0.02))
     found = failed(reward_hacking_gate(paid, RISING, ["a_range"], 1.0))
     assert found == {"a_range: a hedge that the answer rule calls right, share"}
-    honest = library(a_range=replace(policy(), solved=0.0))
+    honest = library(a_range=replace(policy(), right=0.0))
     assert not reward_hacking_gate(honest, RISING, ["a_range"], 1.0).failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from rc1_lib.provenance import code
 from rc1_lib.provenance.code import Made
+from rc1_lib.provenance.git import read_git
 from rc1_lib.workspace.artifacts import PROJECT_ROOT
 from tests.imports import imports
 
@@ -87,6 +89,29 @@ def test_changed_byte_changes_the_fingerprint_of_what_its_room_makes(tree: Path,
     assert {made: fingerprint(made) for made in MADE} == before
     (tree / name).write_text("\n")
     assert {made for made in MADE if fingerprint(made) != before[made]} == TREE[name]
+
+
+def test_repository_around_a_project_that_it_does_not_track_names_no_commit(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "pyproject.toml").touch()
+    (tmp_path / ".gitignore").write_text("project/\n")
+    own = ("-c", "user.name=n", "-c", "user.email=e")
+
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-C", tmp_path, *own, *arguments], check=True, capture_output=True)
+
+    git("init")
+    git("config", "status.showUntrackedFiles", "no")
+    git("add", ".gitignore")
+    git("commit", "-m", "m")
+    assert read_git(project).commit is None
+    git("add", "-f", "project")
+    git("commit", "-m", "m")
+    (project / "new.py").touch()
+    (tmp_path / ".gitignore").write_text("")
+    state = read_git(project)
+    assert state.commit is not None and "?? project/new.py" in (state.changed or ())
 
 
 @pytest.mark.parametrize("name", ["rc1_lib/training/another.py", "rc1_lib/training/plain.so"])

@@ -81,6 +81,20 @@ def test_passed_rounds_are_green_with_waived_gates_skipped(judged: Run, verdicts
     assert "the pool leaks" in message(suites_of(judged)["ticket"], "ticket")
 
 
+@pytest.mark.parametrize(
+    "ending",
+    [
+        {"pass": False, "message": "ppo_eval could not be judged", "evaluation": None},
+        {"pass": True, "evaluation": "reports/ppo_eval_gone.json"},
+    ],
+)
+def test_training_without_the_evaluation_that_it_was_to_have_is_red(judged: Run, ending: dict[str, object]) -> None:
+    write_json(judged.workspace.path(TRAINING_REPORT), ending)
+    assert outcomes(suites_of(judged)["evaluation"]) == {"evaluation": "error"}
+    write_json(judged.workspace.path(TRAINING_REPORT), {"pass": True, "evaluation": None})
+    assert "evaluation" not in suites_of(judged), "trained with --no-evaluate"
+
+
 def test_failed_preflight_is_red_with_its_sentences(judged: Run, verdicts: Verdicts) -> None:
     changed = {
         "mix": lambda gate: replace(

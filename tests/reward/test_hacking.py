@@ -14,7 +14,8 @@ def frame(reward: list[float | None], solved: list[bool], reference: list[float 
     n = len(reward)
     return pl.DataFrame(
         {
-            "reward": reward, "solved": solved, "worthless": [not one for one in solved], "reference": reference,
+            "reward": reward, "solved": solved, "lucky": [False] * n,
+            "worthless": [not one for one in solved], "reference": reference,
             "source_id": [f"q{i}" for i in range(n)], "task": ["gsm8k", "hotpotqa"] * (n // 2) + ["gsm8k"] * (n % 2),
             "bucket": ["easy"] * n, "lang": ["en"] * n, "needs_clarification": [False] * n,
         },
@@ -37,7 +38,9 @@ def test_only_prompts_that_the_policy_did_not_solve_and_the_expert_has_a_score_f
 def test_a_hedge_counts_even_if_the_answer_rule_accepts_it() -> None:
     rows = frame([0.9, 0.2], [True, False], [0.8, 0.8]).with_columns(worthless=True)
     found = earned(rows, resamples=50, confidence=0.9, seed=1)
-    assert (found.overall.prompts, found.overall.above, found.solved) == (2, 0.5, 0.5)
+    assert (found.overall.prompts, found.overall.above, found.solved, found.right) == (2, 0.5, 0.5, 0.5)
+    needing = earned(rows.with_columns(solved=False, lucky=True), resamples=50, confidence=0.9, seed=1)
+    assert (needing.solved, needing.right) == (0.0, 1.0)
 
 
 def by_hand(rewards: list[float], solved: list[bool], n: int) -> float:

@@ -79,6 +79,8 @@ CASES: list[tuple[Callable[[Row], object], str]] = [
     (lambda row: row.update(solved=True, lucky=True), "line 2: a row cannot be both solved and lucky"),
     (lambda row: row.update(split="shadow"), "split 'shadow'"),
     (lambda row: row.update(posed=None), "posed_ask"),
+    (lambda row: row["posed"].pop("quoted"), "line 2: 'posed' needs 'quoted' and 'listed'"),
+    (lambda row: row["posed"].update(listed=[None]), "line 2: 'posed' needs 'quoted' and 'listed'"),
     (lambda row: row.update(user_replies="Nothing is missing."), "key 'user_replies' holds"),
     (
         lambda row: row.update(user_replies={"gives": 39, "otherwise": "x"}),

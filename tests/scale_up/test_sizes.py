@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -14,7 +15,7 @@ from rc1_lib.errors import ConfigError, RC1Error
 from rc1_lib.records import Status
 from rc1_lib.run import Run, open_run
 from rc1_lib.scale_up import record
-from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, Look, evaluate_gate
+from rc1_lib.scale_up.looks import AFTER, BEFORE, GROWTH, STABILITY, Look, evaluate_gate
 from rc1_lib.scale_up.report import REPORT, measures, table, write_report
 from rc1_lib.scale_up.sizes import Step, grow, sized, steps
 from rc1_lib.workspace.artifacts import read_json
@@ -85,6 +86,15 @@ def test_size_record_is_valid_only_for_its_files_and_thresholds(grown: Grown, ru
     assert not record.read_record(run, SECOND), "a record is about the smaller size, too"
     with pytest.raises(RC1Error, match=r"rc1_seed_300\.jsonl: .*altered"):
         grow(run, 300, "auto")
+
+
+def test_size_whose_judge_was_not_asked_is_judged_once_its_score_is_paid(grown: Grown, run: Run) -> None:
+    unpaid = _under(run, "training.reward.judge=0", "training.reward.success=1")
+    stability = evaluate_gate(unpaid, FIRST, STABILITY, again=False)
+    assert stability.status is Status.NOT_APPLICABLE
+    [look] = grown[1][FIRST]
+    record.write_record(unpaid, FIRST, [replace(look, results=(*look.results[:-1], stability))])
+    assert record.read_record(unpaid, FIRST) and not record.read_record(run, FIRST)
 
 
 def _under(run: Run, *overrides: str, root: Path | None = None) -> Run:

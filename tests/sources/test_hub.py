@@ -6,7 +6,10 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -81,7 +84,17 @@ def test_a_missing_path_is_not_taken_for_a_hub_name(tmp_path: Path) -> None:
         load_hub({"gsm8k": str(tmp_path / "none.jsonl")}, ["gsm8k"])
 
 
-def test_an_unreachable_hub_raises_an_error_with_the_remedy(tmp_path: Path) -> None:
+@pytest.fixture
+def proxy() -> Iterator[str]:
+    """A proxy that refuses every request."""
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("why", ["offline", "a proxy refuses"])
+def test_an_unreachable_hub_raises_an_error_with_the_remedy(why: str, proxy: str, tmp_path: Path) -> None:
     # `datasets` reads its offline switch once, at import: only a separate process is surely offline.
     program = (
         "from rc1_lib.errors import SourceError\n"
@@ -89,7 +102,8 @@ def test_an_unreachable_hub_raises_an_error_with_the_remedy(tmp_path: Path) -> N
         "try:\n    load_hub({'gsm8k': 'openai/gsm8k'}, ['gsm8k'])\n"
         "except SourceError as error:\n    print(error)\n"
     )
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
+    cause = {"HF_HUB_OFFLINE": "1"} if why == "offline" else {"HF_HUB_OFFLINE": "0", "HTTPS_PROXY": proxy}
+    environment = {**os.environ, **cause, "HF_HOME": str(tmp_path)}
     root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, text=True, check=True

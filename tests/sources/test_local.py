@@ -67,6 +67,7 @@ GOOD = json.dumps(_story(3))
 DAMAGE = {
     "truncated line": (f"{GOOD}\n{GOOD[:40]}", 2, "not valid JSON"),
     "truncated array": (f"[\n{GOOD},\n{GOOD}\n", 4, "the file ends after a record"),
+    "object over lines": (f"\n{json.dumps(_story(3), indent=2)}\n", 2, "one object over several lines"),
     "two arrays": (f"[{GOOD}]\n[{GOOD}]\n", 1, "text follows the array's end"),
     "missing key": (f'{GOOD}\n\n{{"question": "Why?"}}\n', 3, "the key 'answer' is missing (found: question)"),
     "wrong type": (f'{GOOD}\n{{"question": ["Why?"], "answer": "4"}}', 2, "holds ['Why?'] (list); expected text"),

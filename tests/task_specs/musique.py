@@ -17,7 +17,7 @@ from rc1_lib.task_specs import TaskSpec, record_fields
 from rc1_lib.task_specs.hotpotqa import guess_title
 from rc1_lib.task_specs.spec import UnusableRecord
 from rc1_lib.task_specs.withheld_name import name_slot
-from rc1_lib.task_specs.wording import occurrences, sentences, tidy
+from rc1_lib.task_specs.wording import sentences, tidy
 
 
 def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
@@ -36,7 +36,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         pages.setdefault(tidy(paragraphs[place]["title"]), []).append(tidy(paragraphs[place]["paragraph_text"]))
     passages = tuple(Passage(title, " ".join(texts)) for title, texts in pages.items())
     needed = list(dict.fromkeys(tidy(paragraphs[place]["title"]) for place in places))
-    lookups = tuple(sorted(title for title in pages if not occurrences(title, ask)))
     nameable = [title for title in needed if title.casefold() not in answer.casefold()]
     slot, kept = name_slot(nameable, ask, passages, needed, answer)
     return Question(
@@ -52,7 +51,6 @@ def parse(record: Mapping[str, Any], index: int, origin: str) -> Question:
         aliases=tuple(record_fields.texts(record, "answer_aliases")),
         slot=slot,
         kept=kept,
-        lookups=lookups,
     )
 
 

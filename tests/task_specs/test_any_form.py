@@ -22,14 +22,14 @@ def parsed(task: str, **record: Any) -> Question:
 def test_a_name_that_the_question_asks_about_leads_to_the_context() -> None:
     found = parsed("any_text", question="Who is mayor of Mardale?", answer=["Ida Voss", "Voss"], context=[[TOWN]])
     assert (found.answer, found.aliases, found.support) == ("Ida Voss", ("Voss",), ("Its mayor is Ida Voss.",))
-    assert found.passages[0].title == "Mardale" and found.lookups == ()
+    assert found.passages[0].title == "Mardale"
     assert found.slot is not None and (found.slot.value, found.slot.hides) == ("Mardale", ("Mardale",))
 
 
 def test_without_a_context_what_stands_before_the_question_is_looked_up() -> None:
     found = parsed("any_number", question="A box has 3 jars. How many jars are in 2 boxes?", answer=6)
     assert (found.ask, found.support, found.answer) == ("How many jars are in 2 boxes?", ("A box has 3 jars.",), "6")
-    assert found.lookups == ("Text train 3",) and found.slot is None and found.kept
+    assert found.passages[0].title == "Text train 3" and found.slot is None and found.kept
     alone = parsed("any_number", question="7, 9, 11, ?", answer="1,300")
     assert (alone.support, alone.answer) == (("7, 9, 11, ?",), "1300") and alone.ask not in alone.support
 
@@ -71,6 +71,13 @@ def test_the_evidence_for_a_verdict_or_a_number_does_not_tell_it(task: str, answ
 def test_a_text_is_evidence_as_a_whole_word() -> None:
     found = parsed("any_text", question="Who swam?", answer="Ida", context="Idaho is a state. Ida swam.")
     assert found.support == ("Ida swam.",)
+
+
+def test_choices_that_the_rule_cannot_tell_apart_are_left_out() -> None:
+    for answer in ("The Who", "Who"):
+        with pytest.raises(UnusableRecord, match="another choice"):
+            parsed("any_text", question="Which band?", answer=answer, choices=["The Who", "Who", "Cream"])
+    assert parsed("any_text", question="Which band?", answer="Cream", choices=["The Who", "Who", "Cream"])
 
 
 def test_a_chinese_question_is_left_out_with_a_reason() -> None:

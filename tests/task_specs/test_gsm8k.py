@@ -28,7 +28,6 @@ def test_record_becomes_a_lookup_and_calculations() -> None:
     assert question.ask == "How many did he pack?"
     assert " ".join(question.support) == story and len(question.support) == 2
     assert question.passages == (Passage("Story train 7", story),)
-    assert question.lookups == ("Story train 7",)
     assert question.steps == (
         Step("wiki", "Story train 7", story),
         Step("calc", "36/2", "18"),

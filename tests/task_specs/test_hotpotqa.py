@@ -37,7 +37,7 @@ def _columns() -> dict[str, Any]:
     return record
 
 
-def test_lookups_start_at_the_title_in_the_question() -> None:
+def test_steps_start_at_the_title_in_the_question() -> None:
     question = parse(_original(), 3, "dev")
     assert question.id == "hotpotqa/dev/3"
     assert question.support == ("Brindle Tower stands in Quorn.", "Its mayor is Ida Voss.")
@@ -76,10 +76,6 @@ def test_title_named_twice_is_not_withheld() -> None:
 def test_title_that_is_the_answer_is_not_withheld() -> None:
     asked = "Which has more floors, Brindle Tower or the other one?"
     assert parse(_original(question=asked, answer="Brindle Tower"), 0, "dev").slot is None
-
-
-def test_titles_that_the_question_leads_to_are_not_listed() -> None:
-    assert parse(_original(), 0, "dev").lookups == ()
 
 
 @pytest.mark.parametrize(

@@ -37,17 +37,15 @@ def test_each_lookup_gets_its_matching_fact_and_the_term_gets_the_rest() -> None
         ("wiki", "Voss Spire"),
     ]
     assert question.answer == "yes"
-    assert question.lookups == ()
     wanted = "which one is meant by 'a certain one'"
     assert question.slot == Slot("ask", "Brindle Tower", "a certain one", wanted, hides=("Brindle Tower",))
 
 
-def test_titles_are_distinct_and_listed_if_not_in_the_question() -> None:
+def test_titles_are_distinct() -> None:
     steps = ["When was Ida Voss born?", "Where was Ida Voss buried?"]
     facts = ["Ida Voss was born in 1802.", "Ida Voss was buried in Quorn."]
     question = parse(_record(decomposition=steps, facts=facts), 0, "t")
     assert [page.title for page in question.passages] == ["Ida Voss", "Ida Voss (buried)"]
-    assert question.lookups == ("Ida Voss", "Ida Voss (buried)")
 
 
 def test_facts_in_one_text_become_separate_pages() -> None:
@@ -63,7 +61,7 @@ def test_term_that_a_listed_title_contains_is_not_withheld() -> None:
     steps = ["How tall is Brindle Tower?", "How many lights are on Brindle Tower?"]
     facts = ["Brindle Tower is 90 metres tall.", "Brindle Tower has many lights."]
     question = parse(_record(decomposition=steps, facts=facts), 0, "t")
-    assert question.lookups == ("Brindle Tower (light)",)
+    assert question.passages[1].title == "Brindle Tower (light)"
     assert question.slot is None
 
 
@@ -86,7 +84,15 @@ def test_only_a_term_that_is_a_full_noun_phrase_is_withheld(asked: str, term: st
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"facts": []}, "no facts"), ({"facts": " "}, "no facts"), ({"term": ""}, "empty question or term")],
+    [
+        ({"facts": []}, "no facts"),
+        ({"facts": " "}, "no facts"),
+        ({"term": ""}, "empty question or term"),
+        (
+            {"question": "布林德尔塔高吗？"},
+            "the question is mostly Chinese; the templates for any data set are English",
+        ),
+    ],
 )
 def test_record_without_facts_or_term_has_a_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(UnusableRecord) as caught:

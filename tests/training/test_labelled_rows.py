@@ -12,6 +12,7 @@ from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.labelled_rows import ShuffledRows, encode_rows, read_rows
 from rc1_lib.training.made_up_rows import ensure_rows
 from rc1_lib.training.updates.batch import Demonstration
+from tests.training.chat_templates import FAMILIES, tokenizer_of
 from tests.training.tiny import write_base
 
 
@@ -72,6 +73,18 @@ def test_special_token_spelled_in_a_row_is_plain_text(tokenizer, mark: str) -> N
     # The same as in the prompts of episodes.
     messages = [{"role": "user", "content": texts["input"]}]
     assert prompt_of(row) == ChatFormat(tokenizer).prompt_ids(messages)
+
+
+def test_output_closes_the_thoughts_that_the_prompt_opens() -> None:
+    thinking = tokenizer_of(FAMILIES["Qwen3-Thinking"])
+    texts = ("three.", "<think>one more</think>three.")
+    plain, thought = encode_rows(
+        [{"input": "two?", "output": text, "meta": {}} for text in texts], thinking, 64, "rows"
+    )
+    assert list(plain.ids[len(prompt_of(plain)) :]) == ChatFormat(thinking).turn_ids(
+        {"role": "assistant", "content": "three."}
+    )
+    assert thinking.decode(thought.ids).endswith("<think>\none more</think>three.<|im_end|>")
 
 
 def test_long_output_is_cut_and_a_prompt_without_room_is_rejected(tokenizer) -> None:

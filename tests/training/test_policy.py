@@ -85,3 +85,8 @@ def test_adapter_of_another_shape_is_rejected_and_changes_nothing(other: dict[st
     with pytest.raises(RC1Error, match=r"adapter.*lora_[AB]\.weight', \("):
         made.load_adapter_state(policy(adapter=ADAPTER.model_copy(update=other)).adapter_state())
     assert same(made.adapter_state(), before)
+
+
+def test_state_of_an_adapted_head_is_its_adapter_alone() -> None:
+    state = policy(adapter=ADAPTER.model_copy(update={"target_modules": ("q_proj", "lm_head")})).adapter_state()
+    assert any("lm_head" in name for name in state) and all(".lora_" in name for name in state)

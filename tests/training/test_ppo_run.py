@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ from rc1_lib.training.checkpoint.manifest import fingerprint, steps, write_manif
 from rc1_lib.training.checkpoint.retention import KeepRule, prune
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.episode_judge import checks_of
-from rc1_lib.training.ppo_run import Prepared, advance, check_own, prepare, resumable
+from rc1_lib.training.ppo_run import Prepared, advance, check_own, known_facts, prepare, resumable, usable_base
 from rc1_lib.training.retrain import reach
 from rc1_lib.training.run_paths import LEDGER, SFT
 from tests.forks import Forks
@@ -180,6 +181,15 @@ def test_changed_configuration_is_another_run_and_leaves_the_old_one_alone(tiny:
     assert metrics_of(old.workspace.root) == metrics_of(whole)
 
 
+def test_other_rows_are_another_run_before_anything_is_prepared(tiny: Tiny, whole: Path) -> None:
+    copied(whole, tiny)
+    for share, differs in ((0.3, False), (0.2, True)):
+        run = tiny(f"training.held_out.share={share}")
+        facts = known_facts(run, run.config.seeds[0], row_selection.select_rows(run, usable_base(run)[0]))
+        with pytest.raises(AnotherRunError, match=r": rows\.") if differs else nullcontext():
+            check_own(run, run.config.seeds[0], facts, start_over=False, notice=print)
+
+
 def test_start_over_removes_another_runs_files_and_keeps_its_own(tiny: Tiny, whole: Path) -> None:
     root, run, messages = copied(whole, tiny).workspace.root, tiny("lr=0.02"), list[str]()
     prepared = prepare(run)
@@ -216,6 +226,15 @@ def test_lost_checkpoint_of_a_judged_run_is_reproduced_with_its_own_judge_checks
     assert fingerprint(reach(prepared, first_seed(prepared), 1, lambda _: None)) == before
     facts = prepared.facts(first_seed(prepared))
     assert checks == [(run.workspace.root, checks_of(facts))], "the baseline and the costs are those of the run"
+
+
+def test_reproduced_checkpoint_with_other_bytes_is_used(tiny: Tiny, whole: Path) -> None:
+    run = copied(whole, tiny)
+    ledger, prepared = run.workspace.path(LEDGER), prepare(run)
+    ledger.write_text(ledger.read_text().replace(end_of(whole, 2), "0" * 64))  # as if another CPU had written it
+    shutil.rmtree(run.workspace.path("checkpoints/rc1/step_00002"))
+    path = reach(prepared, first_seed(prepared), 2, lambda _: None)
+    assert resumable(prepared, first_seed(prepared), "2") == path.resolve()
 
 
 def test_changed_reward_weights_make_another_run(tiny: Tiny) -> None:

@@ -16,9 +16,11 @@ from rc1_lib.run import open_run, recorded_config
 from rc1_lib.training.another_run import AnotherRunError
 from rc1_lib.training.callbacks.logs import MetricsLog
 from rc1_lib.training.checkpoint.manifest import fingerprint, resolve, steps
+from rc1_lib.training.rollout.trajectory import RolloutSampling, RunningEpisode, Start
 from rc1_lib.training.row_episodes import _OneAnswer, as_prompts, reward
 from rc1_lib.training.train_local import SmallResult, train_small
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace
+from tests.training.rollout.standin import StandInChat
 from tests.training.tiny import write_base
 
 SHIPPED = PROJECT_ROOT / "configs/train_local.yaml"
@@ -150,6 +152,18 @@ def test_answer_earns_by_its_tasks_rule_or_by_its_likeness() -> None:
     assert 0 < reward(free, "in the attic") < 1
 
 
+def answered(text: str, *, cut: bool = False, opens: bool = False) -> str:
+    """The answer in a turn, sampled by a policy whose chat format may open its thoughts."""
+    (row,) = as_prompts([{"input": "Where?", "output": "Paris", "meta": {}}])
+    one, chat = _OneAnswer(row, Limits(turns=1, tokens=64, turn_chars=1000, argument_chars=1000)), StandInChat()
+    chat.opens_thoughts = opens
+    tokens = chat.encode(text if cut else f"{text}<|im_end|>")
+    episode = RunningEpisode(Start("1", "1", one), chat, RolloutSampling(0.0, len(tokens), 1, 0), 200)
+    for token in tokens:
+        episode.take(token, 0.0)
+    return episode.trajectory().outcome.answer
+
+
 @pytest.mark.parametrize(
     ("text", "cut", "answer"),
     [
@@ -160,7 +174,10 @@ def test_answer_earns_by_its_tasks_rule_or_by_its_likeness() -> None:
     ],
 )
 def test_what_a_limit_cut_or_only_thought_is_no_answer(text: str, cut: bool, answer: str) -> None:
-    (row,) = as_prompts([{"input": "Where?", "output": "Paris", "meta": {}}])
-    episode = _OneAnswer(row, Limits(turns=1, tokens=64, turn_chars=1000, argument_chars=1000))
-    episode.say(text, cut=cut)
-    assert episode.outcome().answer == answer
+    assert answered(text, cut=cut) == answer
+
+
+def test_thoughts_that_the_prompt_opens_are_no_answer_until_they_close() -> None:
+    assert answered("It must be</think> Paris", opens=True) == "Paris"
+    assert answered("It must be Paris", opens=True) == ""
+    assert answered("It must be Paris") == "It must be Paris"

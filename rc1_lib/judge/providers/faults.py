@@ -45,6 +45,8 @@ _AGAIN = {408, 409, 425}
 """Refusals that a retry may avoid: timeouts and conflicts on the server's side."""
 _OF_ALL = {401, 402, 403, 404, 429}
 """Refusals of the key, the model or the quota, which meet every other call too."""
+_BAD_KEY = "API_KEY_INVALID"
+"""Gemini's code for a rejected key, which it sends under HTTP 400."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ def refused(
     final = fault is AttemptOutcome.REJECTED
     if final and (hint := redactor.line(_hint(status, problem, endpoint))):
         said = f"{redactor.line(said, LONGEST - len(hint) - 2).rstrip('.')}. {hint}"
-    of_all = final and status in _OF_ALL and not _never_fits(problem)
+    of_all = final and (status in _OF_ALL or _BAD_KEY in problem.codes) and not _never_fits(problem)
     return CallFailedError(fault, redactor.line(said), status=status, retry_after=wait, of_all=of_all)
 
 
@@ -196,7 +198,7 @@ def _hint(status: int, problem: Problem, endpoint: Endpoint) -> str:
         return f"No quota or balance is left for the key in {KEY_VARIABLE}; top up the account or use another key."
     if status in {401, 403} and not endpoint.secret:
         return f"No key was sent because {KEY_VARIABLE} is not set, and {host} requires one; set it in the environment."
-    if status in {401, 403} or "API_KEY_INVALID" in problem.codes:
+    if status in {401, 403} or _BAD_KEY in problem.codes:
         return f"Check the key in {KEY_VARIABLE}: it must be a key of {host} with access to {model}."
     if status == 404:
         return f"Check {model} and the path of judge.base_url."

@@ -116,7 +116,6 @@ class StoryWriter:
             slot=slot,
             decoy=Decoy(page.title, self._decoy()),
             twin=self._twin(parts[0], ask, support, introduced) if _may_have_twin(parts, wording) else None,
-            lookups=(page.title,),
         )
 
     def _sentences(self, parts: Sequence[Part], introduced: bool) -> list[str]:

@@ -137,11 +137,12 @@ def _say_tokenizer(writer: GGUFWriter, model: Path, config: Any, pre_tokenizer: 
         )
     names = [f"[PAD{number}]" for number in range(config.vocab_size)]
     kinds = [TokenType.UNUSED] * config.vocab_size
-    for name, number in body["model"]["vocab"].items():
-        names[number], kinds[number] = name, TokenType.NORMAL
+    found = [(name, number, TokenType.NORMAL) for name, number in body["model"]["vocab"].items()]
     for added in body["added_tokens"]:
-        names[added["id"]] = added["content"]
-        kinds[added["id"]] = TokenType.CONTROL if added["special"] else TokenType.USER_DEFINED
+        found.append((added["content"], added["id"], TokenType.CONTROL if added["special"] else TokenType.USER_DEFINED))
+    for name, number, token in found:
+        if number < config.vocab_size:  # others are never met: see `base_tokens`
+            names[number], kinds[number] = name, token
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre_tokenizer)
     writer.add_token_list(names)

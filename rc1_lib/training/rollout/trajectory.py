@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rc1_lib.environment.episode import Episode
-from rc1_lib.environment.markers import TURN_ENDS
+from rc1_lib.environment.markers import THINK, TURN_ENDS
 from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
 from rc1_lib.records import Message
 from rc1_lib.training.chat_format import ChatFormat
@@ -135,6 +135,21 @@ class Trajectory:
         )
 
 
+def prompt_of(start: Start, chat: ChatFormat, context: int) -> tuple[int, ...]:
+    """Return the tokens of a prompt, after those that are shown as examples.
+
+    Raises:
+        RolloutError: if the prompt leaves no room for a single token.
+    """
+    prompt = (*start.shown, *chat.prompt_ids(start.episode.messages))
+    if not 0 < len(prompt) < context:
+        raise RolloutError(
+            f"the prompt of row '{start.row_id}' has {len(prompt)} tokens, expected 1 to {context - 1} (the model's "
+            f"context is {context}); leave the row out or use a model with a longer context"
+        )
+    return prompt
+
+
 class RunningEpisode:
     """A row of the rollout. Known tokens are fed first; after the last known token the model's next token is sampled.
 
@@ -147,14 +162,9 @@ class RunningEpisode:
         """Set up a row whose prompt is not fed yet.
 
         Raises:
-            RolloutError: if the prompt leaves no room for a single token.
+            RolloutError: see `prompt_of`.
         """
-        self.prompt = (*start.shown, *chat.prompt_ids(start.episode.messages))
-        if not 0 < len(self.prompt) < context:
-            raise RolloutError(
-                f"the prompt of row '{start.row_id}' has {len(self.prompt)} tokens, expected 1 to {context - 1} (the "
-                f"model's context is {context}); leave the row out or use a model with a longer context"
-            )
+        self.prompt = prompt_of(start, chat, context)
         self._start, self._chat, self._sampling, self._context = start, chat, sampling, context
         self.over = False
         self._ids = list(self.prompt)
@@ -276,6 +286,8 @@ class RunningEpisode:
         turn = self._ids[self._turn_start :]
         # Every base has its own end token; the environment expects Qwen's.
         said = self._chat.decode(turn) if cut else self._chat.decode(turn[:-1]) + TURN_ENDS[0]
+        # Without the prompt's mark, thoughts that never close would count as the answer.
+        said = THINK * self._chat.opens_thoughts + said
         answers = episode.say(said, tokens=len(turn), cut=cut)
         if episode.status is not EpisodeStatus.RUNNING:
             self._finish(episode.outcome())

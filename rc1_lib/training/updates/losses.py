@@ -63,32 +63,26 @@ class FixedKL:
 class AdaptiveKL(FixedKL):
     """A proportional controller: the coefficient grows while the KL is above its target, and shrinks while it is below.
 
-        error = clip(KL / target - 1, -bound, bound);  coef <- coef * (1 + gain * error)
+        error = clip(KL / target - 1, -KL_BOUND, KL_BOUND);  coef <- coef * (1 + KL_GAIN * error)
 
-    Source: Ziegler et al., "Fine-Tuning Language Models from Human Preferences" (2019), section 2.2, where the gain is
-    0.1 and the bound 0.2.
+    Source: Ziegler et al., "Fine-Tuning Language Models from Human Preferences" (2019), section 2.2.
     """
 
-    def __init__(self, coef: float, *, target: float, gain: float, bound: float) -> None:
+    def __init__(self, coef: float, *, target: float) -> None:
         """Set the initial coefficient, which must be above 0, because 0 would stay 0.
 
         Args:
             target: target of the mean KL per action token, in nats, above 0.
-            gain: strength of the correction, above 0.
-            bound: bound of the relative error, above 0. gain * bound must be below 1 to keep the coefficient positive.
         """
         super().__init__(coef)
-        if not (coef > 0 and target > 0 and gain > 0 and bound > 0 and gain * bound < 1):
-            raise ValueError(
-                f"an adaptive KL coefficient needs a coefficient, target, gain and bound above 0 and gain * bound "
-                f"below 1; found {coef}, {target}, {gain}, {bound}"
-            )
-        self.target, self.gain, self.bound = target, gain, bound
+        if not (coef > 0 and target > 0):
+            raise ValueError(f"an adaptive KL needs a coefficient and a target above 0; found {coef} and {target}")
+        self.target = target
 
     def update(self, kl: float) -> None:
         """Adjust the coefficient once, given an iteration's mean KL per action token in nats."""
-        error = min(max(kl / self.target - 1, -self.bound), self.bound)
-        self.coef *= 1 + self.gain * error
+        error = min(max(kl / self.target - 1, -KL_BOUND), KL_BOUND)
+        self.coef *= 1 + KL_GAIN * error
 
 
 def kl_control(coef: float, target: float, *, fixed: bool = False) -> FixedKL:
@@ -99,7 +93,7 @@ def kl_control(coef: float, target: float, *, fixed: bool = False) -> FixedKL:
         target: target of the mean KL per action token, in nats.
         fixed: keep it constant, as some engines do.
     """
-    return FixedKL(coef) if fixed or coef == 0 else AdaptiveKL(coef, target=target, gain=KL_GAIN, bound=KL_BOUND)
+    return FixedKL(coef) if fixed or coef == 0 else AdaptiveKL(coef, target=target)
 
 
 FAR = 0.1

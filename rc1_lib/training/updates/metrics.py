@@ -35,13 +35,9 @@ class Tally:
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.tokens += tokens
 
-    def merge(self, other: Tally) -> None:
-        """Add another tally, such as that of a micro-batch."""
-        self.add(other.sums, other.tokens)
-
     def add_minibatch(self, minibatch: Tally) -> None:
         """Add the tally of a whole minibatch."""
-        self.merge(minibatch)
+        self.add(minibatch.sums, minibatch.tokens)
         self.minibatches += 1
 
     def mean(self, name: str) -> float:

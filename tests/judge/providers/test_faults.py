@@ -111,13 +111,13 @@ def test_each_http_status_maps_to_its_fault(
     assert len(script.bodies) == 1
 
 
-def test_geminis_invalid_key_error_names_the_key_variable(
+def test_geminis_invalid_key_error_names_the_key_variable_and_meets_every_call(
     ask: Make, settings: Make, failed_call: Failed, script: Any
 ) -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
     script.says(400, {"error": {"code": 400, "message": "API key not valid.", "details": details}})
     failure = failed_call(settings("gemini", base_url=script.url("gemini")), ask())
-    assert failure.fault is AttemptOutcome.REJECTED
+    assert failure.fault is AttemptOutcome.REJECTED and failure.of_all
     assert "SCORER_API_KEY" in failure.detail
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from rc1_lib.training.base_tokens import check_tokens
 from rc1_lib.training.export import gguf_export, gguf_file
 from rc1_lib.training.export.gguf_export import GGUFMismatchError, export_gguf
 from rc1_lib.training.export.gguf_file import GGUFType, write_gguf
@@ -106,3 +108,14 @@ def test_llama_gives_the_same_tokens_in_llama_cpp_and_comes_back(
         for name, value in model.state_dict().items():
             assert torch.equal(again.state_dict()[name], value.bfloat16().float()), name
         assert AutoTokenizer.from_pretrained(tmp_path / "back").encode(PROBE_TEXTS[0]) == asked[0]
+
+
+def test_special_token_beyond_the_embeddings_is_left_out(llama: Path, tmp_path: Path) -> None:
+    shutil.copytree(llama, tmp_path / "base")
+    file = tmp_path / "base/tokenizer.json"
+    body = json.loads(file.read_text())
+    body["added_tokens"].append({**body["added_tokens"][0], "content": "<|unmet|>", "id": 1000})
+    file.write_text(json.dumps(body))
+    check_tokens(tmp_path / "base")
+    write_gguf(tmp_path / "base", tmp_path / "model.gguf", GGUFType.F32, 2)
+    assert b"<|unmet|>" not in (tmp_path / "model.gguf").read_bytes()

@@ -50,3 +50,13 @@ def test_unclosed_thoughts_are_cut_at_their_budget(opens: bool) -> None:
 def test_only_thoughts_at_the_start_of_a_turn_have_their_own_budget() -> None:
     one = episode()
     assert say(one, "1", OPEN, "2") == [False, False, True]
+
+
+def test_thoughts_that_the_prompt_opens_are_no_answer_until_they_close() -> None:
+    closed, unclosed = (episode(opens=True, thought_tokens=None, turn_tokens=20) for _ in range(2))
+    say(closed, "</think>Answer: 384", "<|im_end|>")
+    assert closed.trajectory().outcome.answer == "384"
+    say(unclosed, "Answer: 384", "<|im_end|>")
+    assert not unclosed.over
+    say(unclosed, "Answer: 384", "<|im_end|>")
+    assert unclosed.trajectory().outcome.status is EpisodeStatus.MALFORMED

@@ -8,7 +8,7 @@ from rc1_lib.training.updates.losses import AdaptiveKL
 
 
 def adaptive(coef: float = 0.05) -> AdaptiveKL:
-    return AdaptiveKL(coef, target=2.0, gain=0.1, bound=0.2)
+    return AdaptiveKL(coef, target=2.0)
 
 
 @pytest.mark.parametrize(
