@@ -109,7 +109,7 @@ def _train(
         verified = outcome(verify(run, return_state=True))
         run = replace(run, vouched=verified["vouched"])
     check_grown(run)
-    if evaluate and not has_checkpoints(run, seeds):
+    if evaluate and (start_over or not has_checkpoints(run, seeds)):
         check_enough_held_out(run)
     check_training_cost(run, len(seeds), evaluate=evaluate, agreed=judge_cost_agreed)
     run.write_effective_config()

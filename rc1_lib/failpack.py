@@ -33,7 +33,9 @@ FOLDER = "reports/rc1"
 _TAKEN = ("logs", "reports", "configs")
 _SUFFIXES_LEFT_OUT = (".tar", ".tgz", ".pem", ".key", ".tmp")
 _DATA = ("data", "templates")
-_OF_ROWS = re.compile(r"dialogues.*\.jsonl$|\.rows\.jsonl$|\.examples\.md$|\.html$")
+_OF_ROWS = re.compile(
+    r"dialogues.*\.jsonl$|\.rows\.jsonl$|scores\.jsonl$|audit_rollouts_.*\.jsonl$|\.examples\.md$|\.html$"
+)
 """Reports that hold dialogues, or the terms of every row; the page of `rc1 report` shows dialogues too."""
 
 

@@ -179,7 +179,8 @@ def check_remembered_addresses(
     # What is recorded wins over the environment, so a variable with another address names nothing.
     named |= {key for variable, key in _OVERRIDES.items() if os.environ.get(variable) == addresses.get(key)}
     for key, address in addresses.items():
-        if address is None or key in named or urlsplit(address).hostname in _LOOPBACK:
+        by_name = any(f"{key}.".startswith(f"{one}.") for one in named)  # or with its whole section
+        if address is None or by_name or urlsplit(address).hostname in _LOOPBACK:
             continue
         raise ConfigError(
             f"{run.workspace.path(file)}: its settings make {key} {address}, but no file of a workspace decides "
@@ -245,7 +246,7 @@ def open_run(
     if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
         path = place.find(opening.config)
         check_recorded(named, path, opening)
-        overrides = (*opening.overrides, *overrides)
+        overrides = (*_of_the_same_judge(opening.overrides, by_caller), *overrides)
     from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
     everything = (*(one for one in from_environment if one not in overrides), *overrides)
     everything = (*_usual_model(path, everything), *everything)
@@ -267,8 +268,20 @@ def open_run(
     return run
 
 
+def _of_the_same_judge(recorded: Sequence[str], by_caller: Sequence[str]) -> list[str]:
+    """Leave out what is recorded of another judge than the caller's: its prices, and a provider's model."""
+    was, now = (dict(map(parsed_override, overrides)) for overrides in (recorded, by_caller))
+    other = [key for key in ("judge.provider", "judge.model") if key in now and now[key] != was.get(key)]
+    theirs = ("judge.prices", *(["judge.model"] if "judge.provider" in other else []))
+    return [one for one in recorded if not (other and one.startswith(theirs))]
+
+
 def _usual_model(path: Path, overrides: Sequence[str]) -> tuple[str, ...]:
-    """Return overrides for another judge than the file's: its usual model if nothing names one, and unknown prices."""
+    """Return overrides for another judge than the file's: its usual model if nothing names one, and unknown prices.
+
+    Raises:
+        ConfigError: for another model of the file's provider, if the file gives prices and no override does.
+    """
     values = dict(map(parsed_override, overrides))
     if "judge" in values or not values.keys() & {"judge.provider", "judge.model"}:
         return ()
@@ -281,7 +294,13 @@ def _usual_model(path: Path, overrides: Sequence[str]) -> tuple[str, ...]:
     usual = _USUAL_MODEL.get(str(provider)) if model is None else None
     if (provider, usual or model) == theirs:
         return ()
-    unknown = () if "judge.prices" in values else ("judge.prices={input: null, output: null}",)
+    priced = any(key.startswith("judge.prices") for key in values)
+    if provider == theirs[0] and not priced and any((written.get("prices") or {}).values()):
+        raise ConfigError(
+            f"judge.model: found {model}, but the prices of {path} are those of {theirs[1]}, and budgets need the "
+            f"right ones; name them: --set 'judge.prices={{input: USD, output: USD}}', per million tokens"
+        )
+    unknown = () if priced else ("judge.prices={input: null, output: null}",)
     return (*((f"judge.model={usual}",) if usual else ()), *unknown)
 
 

@@ -131,9 +131,13 @@ def run_command(
 
 
 def _check_path(name: str, value: Any, root: Path = Path()) -> None:
-    """Reject a path, as given or below `root`, that no file system can resolve."""
+    """Reject the next option in place of a path, and a path, as given or below `root`, that no file system resolves."""
     if not isinstance(value, Path):
         return
+    if str(value).startswith("-"):
+        raise RC1Error(
+            f"{name.replace('_', '-')}: found the option {value}, expected a path (./{value} if you mean one)"
+        )
     try:
         for place in (value, root / value):
             with suppress(FileNotFoundError):

@@ -135,12 +135,10 @@ class Session:
         """Return the path of a file to be written, relative to the workspace.
 
         Raises:
-            ConfigError: when it is the next option, a folder, or outside the workspace.
+            ConfigError: when it is a folder, or outside the workspace.
         """
         if path is None:
             return None
-        if str(path).startswith("-"):
-            raise ConfigError(f"{flag}: found the option {path}, expected a file to write (./{path} if you mean one)")
         target = self._below(flag, path)
         if target.is_dir():
             raise ConfigError(f"{flag} {path}: is a folder, expected a file to write")

@@ -66,12 +66,13 @@ def doctor(
 
     run = session.open({"pool.seed": seed}, remembered=True)
     quieten(hub=False)
-    with stages():
-        found = examined(run, plays=learnability)
+    small = dict[str, Finding]()
     try:
         check_grown(run)
     except RC1Error as error:
-        found["scale_up"] = Finding("", str(error))
+        small["scale_up"] = Finding("", str(error))
+    with stages():
+        found = {**examined(run, plays=learnability and not small), **small}  # a live judge would be asked for nothing
     rows = [
         (name, Text(*(("FAILED", "bold red") if one.failed else ("ok", "green"))),
          "\n-> ".join(part for part in (one.found, one.advice) if part))

@@ -112,7 +112,7 @@ def train(
     if resume_from is not None:
         named_checkpoint(run, chosen[0], resume_from)
     check_grown(run)
-    if evaluate and not has_checkpoints(run, chosen):
+    if evaluate and (start_over or not has_checkpoints(run, chosen)):
         check_enough_held_out(run)
     agreed = training_cost_agreed(session, run, len(chosen), evaluate=evaluate)
     before = stamps(run, _REPORT, _EVALUATIONS)

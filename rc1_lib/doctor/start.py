@@ -54,7 +54,7 @@ def look_at_rows(run: Run) -> Finding:
     lacking = "; ".join(filter(None, shortages(run)))
     if lacking:
         return Finding(lacking, "raise pool.n or training.max_tokens, and run the preflight again")
-    return Finding("every bucket has rows to train on; enough prompts are held out")
+    return Finding("every bucket has rows to train on; as many prompts are held out as an evaluation needs in all")
 
 
 def look_at_learnability(run: Run) -> Finding:

@@ -221,9 +221,15 @@ def check_preflight_cost(run: Run, *, rounds: int, agreed: bool, calibrates: boo
     Raises:
         RC1Error: when the judge may cost more than that.
     """
-    if not agreed and run.config.judge.provider in LIVE:
-        stages = preflight_stages(run, shadow_and_takes(run), rounds=rounds, calibrates=calibrates)
-        refuse_above_limit(run, stages)
+    if agreed or run.config.judge.provider not in LIVE or not run.config.pays_judged_score:
+        return
+    try:
+        dialogues = shadow_and_takes(run)
+    except RC1Error:
+        if calibrates:
+            raise
+        return  # data that cannot be built: round 1 says why, and revokes the ticket
+    refuse_above_limit(run, preflight_stages(run, dialogues, rounds=rounds, calibrates=calibrates))
 
 
 def check_training_cost(run: Run, seeds: int, *, evaluate: bool, agreed: bool) -> None:

@@ -64,8 +64,8 @@ def check_groups_held_out(run: Run, held_out: Sequence[MeasuredRow]) -> None:
     if few := [f"{found[group]} {words}" for group, words in GROUPS.items() if found[group] < needed]:
         raise ConfigError(
             f"{' and '.join(few)} are held out, the evaluation needs {needed} of each (gates.evaluation.min_group), so "
-            f"it could give no verdict; raise training.held_out.prompts ({run.config.training.held_out.prompts}), and "
-            f"pool.n if it has no more of them, and run the preflight again, or train without the evaluation "
+            f"it could give no verdict; raise training.held_out.prompts ({run.config.training.held_out.prompts}) or "
+            f"pool.n and run the preflight again; if the data have no more of them, train without the evaluation "
             f"(--no-evaluate)"
         )
 

@@ -89,7 +89,7 @@ def encode_rows(
             )
         output = special.sub(r"\g<0> ", row["output"])
         if closing:
-            output = output.lstrip().removeprefix(THINK) if THINK_END in output else closing + output
+            output = output.lstrip().removeprefix(THINK).removeprefix("\n") if THINK_END in output else closing + output
         ids = (*prompt, *_plain(tokenizer, output), tokenizer.eos_token_id)[:max_length]
         own = [place >= max(len(prompt), 1) for place in range(len(ids))]
         encoded.append(Demonstration(str(number), ids, own))

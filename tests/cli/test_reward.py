@@ -160,7 +160,7 @@ def test_failed_calibrate_writes_a_debug_bundle_and_keeps_the_weights(ask: Ask, 
     [
         (("shadow-run", "--tag", "../x"), "tag '../x': expected up to 64 letters"),
         (("shadow-run", "--materialize", "../x.jsonl"), "outside the workspace"),
-        (("shadow-run", "--materialize", "--rebuild"), "--materialize: found the option --rebuild"),
+        (("shadow-run", "--materialize", "--rebuild"), "materialize: found the option --rebuild"),
         (("weight-calib", "--cv", "1"), "calibration.cv: found '1'"),
         (("overclar-penalty", "--cap", "-1", "--ablation"), "overclar.cap: found '-1'"),
         (("calibrate", "--sources", "nowhere"), "--sources nowhere: found no such folder"),

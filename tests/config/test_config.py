@@ -396,7 +396,6 @@ def test_engine_accepts_only_the_strategy_that_provides_its_data(name: str) -> N
         ("local", ["judge.provider=gemini", "judge.model=another"], "another", False),
         ("local", ['judge.provider="gemini"'], "gemini-2.5-flash", False),
         ("prod", ["judge.provider=openai", "judge.model=another"], "another", False),
-        ("prod", ["judge.model=another"], "another", False),
         ("prod", ["judge.model=another", "judge.prices={input: 1, output: 1}"], "another", True),
         ("prod", ['judge.model="gemini-2.5-flash"'], "gemini-2.5-flash", True),
     ],
@@ -407,3 +406,8 @@ def test_provider_chosen_by_name_gets_its_usual_model(
     judge = open_run(profile=profile, workspace=tmp_path, overrides=overrides).config.judge
     assert judge.model == model
     assert (judge.prices.input is not None) is priced, "prices of another model would be wrong"
+
+
+def test_another_model_than_the_one_with_prices_needs_its_own(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"judge\.model: found another, .*judge\.prices="):
+        open_run(profile="prod", workspace=tmp_path, overrides=["judge.model=another"])

@@ -56,11 +56,25 @@ def test_copied_configuration_names_no_address_unless_the_caller_names_the_file(
     copy.write_text(yaml.safe_dump(body), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"local\.yaml: .*where a key is sent"):
         open_run(workspace=tmp_path)
-    named = [
-        open_run(workspace=tmp_path, config=copy), open_run(workspace=tmp_path, overrides=[f"judge.base_url={address}"])
-    ]  # fmt: skip
+    named = [open_run(workspace=tmp_path, config=copy)]
+    section = named[0].config.judge.model_dump_json()
+    for override in (f"judge.base_url={address}", f"judge={section}"):
+        named.append(open_run(workspace=tmp_path, overrides=[override]))
     monkeypatch.setenv("SCORER_BASE_URL", address)
     assert {run.config.judge.base_url for run in (*named, open_run(workspace=tmp_path))} == {address}
+
+
+def test_recorded_prices_and_model_serve_no_other_judge(tmp_path: Path) -> None:
+    recorded(tmp_path, "judge.provider=gemini", "judge.prices={input: 0.1, output: 0.4}")
+
+    def judge(*overrides: str) -> tuple[str | None, float | None]:
+        found = open_run(workspace=tmp_path, config=EFFECTIVE, overrides=overrides).config.judge
+        return found.model, found.prices.input
+
+    assert judge() == judge("judge.provider=gemini") == ("gemini-2.5-flash", 0.1)
+    assert judge("judge.provider=deepseek_r1") == ("deepseek-reasoner", None)
+    assert judge("judge.model=another") == ("another", None)
+    assert judge("judge.provider=rubric") == (None, None)
 
 
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])

@@ -43,6 +43,16 @@ def test_training_is_rejected_when_the_initial_policy_cannot_learn(
     assert not run.workspace.path("checkpoints").exists()
 
 
+def test_prompts_too_few_for_a_verdict_are_refused_before_anything_is_trained(
+    built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
+) -> None:
+    copied(opened, tmp_path / "workspace")
+    run = ticketed(tmp_path / "workspace", built, verdicts, "gates.evaluation.min_group=999")
+    state = start(run, evaluate=True)
+    assert state.name == "Refused" and "gates.evaluation.min_group" in str(state.message)
+    assert not run.workspace.path("checkpoints").exists()
+
+
 def test_wasted_steps_end_training_with_a_checkpoint_also_after_a_restart(
     built: Run, verdicts: Verdicts, opened: Run, tmp_path: Path
 ) -> None:

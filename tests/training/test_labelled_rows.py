@@ -77,7 +77,7 @@ def test_special_token_spelled_in_a_row_is_plain_text(tokenizer, mark: str) -> N
 
 def test_output_closes_the_thoughts_that_the_prompt_opens() -> None:
     thinking = tokenizer_of(FAMILIES["Qwen3-Thinking"])
-    texts = ("three.", "<think>one more</think>three.")
+    texts = ("three.", "<think>\none more</think>three.")
     plain, thought = encode_rows(
         [{"input": "two?", "output": text, "meta": {}} for text in texts], thinking, 64, "rows"
     )

@@ -10,6 +10,7 @@ import torch
 from openrlhf.utils.agent import AgentExecutorBase, AgentInstanceBase, MultiTurnAgentExecutor
 
 from rc1_lib.environment.episode import Episode
+from rc1_lib.environment.markers import THINK
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.extras.exports.reward import read_settings, row_of
 from rc1_lib.extras.worlds.served import opened, paid
@@ -50,7 +51,8 @@ class WorldAgent(AgentInstanceBase):  # type: ignore[misc]
 
     async def step(self, state_dict: dict[str, Any], **others: Any) -> dict[str, Any]:
         """Take a turn of the model."""
-        answers = self._episode.say(state_dict["action_text"], cut=self._engine.cut)
+        said = THINK * self._form.opens_thoughts + state_dict["action_text"]  # as in RC1's own rollouts
+        answers = self._episode.say(said, cut=self._engine.cut)
         done = self._episode.status is not EpisodeStatus.RUNNING
         reward = paid(self._spec, self._row, self._episode).total if done else 0.0
         outcome = self._episode.outcome()
