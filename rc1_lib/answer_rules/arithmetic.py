@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-from rc1_lib.answer_rules.tokens import Token, Unreadable
+from rc1_lib.answer_rules.tokens import Percentage, Token, Unreadable, result_follows
 
 _GREATEST_POWER = 64
 _GREATEST = 10**40
@@ -92,6 +92,9 @@ class _Reader:
                 raise Unreadable("a range")
         if self.signs == ["/", "/"] and len(used) == 5:
             raise Unreadable("a date")
+        shares = "*" in self.signs and any(isinstance(token, Percentage) for token in used)
+        if shares and not result_follows(self.tokens[self.place :]):
+            raise Unreadable("a share, or so many per cent")
         ahead = self._sign()
         if ahead in ("+", "*", "/", "^") and not (ahead in "/*" and self._word_follows()):
             raise Unreadable(str(ahead))

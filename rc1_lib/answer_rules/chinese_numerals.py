@@ -14,8 +14,8 @@ _SCALED = {**_UNITS, **_MYRIADS}
 _MARKS = "".join((*_DIGITS, *_UNITS, *_MYRIADS))
 _ANY = re.compile(f"[{_MARKS}半几幾负負第多余餘数]|零下")
 _NO_NUMBER = re.compile(
-    # These begin a word only where no numeral runs on: 三十分 is 30, 两万一千 is 21,000.
-    rf"(?<![{_MARKS}])一(?=[共起样樣定些般下直旦致切边邊])|"
+    # After a numeral 一 belongs to it (十一起 has 11), but in 一共 and the like: 三十分 is 30, 两万一千 is 21,000.
+    rf"一(?=[共定些旦致切])|(?<![{_MARKS}])一(?=[起样樣般下直边邊])|"
     rf"(?<![{_MARKS}\d])(?<!\d\s)(?:十分(?![之钟鐘])|[万萬]一|千[万萬](?=不|要|别|別))|"
     "(?<=[统統唯同])一(?![百千万])|星期[一二三四五六]|周[一二三四五六]|百分点|礼拜[一二三四五六]|一点儿|(?<=每)一"
 )

@@ -63,13 +63,15 @@ _CHANGES = (
     r"\b(?:square|negative|multiples?|factors?|pairs?|one|part|fraction|number|some|most|out|none) of (?:the )?-?\d",
     r"\bevery \d",
     rf"(?:^|[^a-z\s]|\b(?:is|are|was|be|equals?|minus|negative|of)) ?point {_N}",
-    rf"\ban? (?:(?:dollar|pound|euro|buck) (?:and )?|(?:hour|minute|foot) and ){_N}",
+    # "an hour and 5 minutes" is not 5, but a later number may be the result; the same for "5 a.m." below.
+    rf"\ban? (?:(?:dollar|pound|euro|buck) (?:and )?|(?:hour|minute|foot) and ){_N}"
+    r"[\d.,]*[^\d=]*(?:$|\bwhich (?:is|are)\b)",
     r"(?:平方|立方)(?![米厘公英分毫])|根号|次方|倍于|\d\s*成(?![本功为])|\d\s*[个個人]?中[有的]|\d\s*折",
 )
 _DATES = (
     r"\b\d{4}[-/.]\d{1,2}[-/.]\d{1,2}\b",
     r"\b\d{1,2}[-/]\d{1,2}[-/]\d{2,4}\b",
-    r"\b[ap]\.\s?m\b",
+    r"\b[ap]\.\s?m\b(?!.*\d)",
     r"\d\s?[年月]\s?\d|\d\s*[月号](?!牌)|[上下]午\s?\d",
     r"\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
     r"nov(?:ember)?|dec(?:ember)?)\.? \d",

@@ -22,6 +22,7 @@ _THOUGHT = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
 _ANSWER_IS = re.compile(
     r"\banswer(?:\s+to\s+[^.:\n]{1,80})?(?:\s+is\b:?|\s*[:：])|答案\s*(?:是|为|[:：])", re.IGNORECASE
 )
+_DIGIT = re.compile(r"(?<![Ss]tep )(?<!\d)\d")
 _FIGURE = re.compile(r"\W*\d[\d.,/]*%?\W*")
 _NAMES_ONE = re.compile(
     r"[\s*_`\"'“「]*(?!\$*\\boxed)(?:[-−$\d]|[A-Z]|[\u4e00-\u9fff]|(?:yes|no|true|false)\b(?! (?:longer|more|one)))"
@@ -71,15 +72,23 @@ def _marked(message: str) -> list[str] | None:
     if marks:
         ends = [*(mark.start() for mark in marks[1:]), len(message)]
         return [_first_line(message[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
-    last_text = max((line.start() for line in _TEXT_LINE.finditer(message)), default=0)
     found = [
         (match.start(), text)
         for match in _HASHES.finditer(message)
-        # With text after it, it is a heading, unless it is a figure.
-        if _FIGURE.fullmatch(text := match[1].strip()) or match.end() > last_text
+        if _FIGURE.fullmatch(text := match[1].strip()) or not _is_heading(text, message, match.end())
     ]
     found += [(match.start(), _braced(message, match.end())) for match in _BOX.finditer(message)]
     return [text for _, text in sorted(found)] or None
+
+
+def _is_heading(text: str, message: str, end: int) -> bool:
+    """Return whether text after a `####` line marks an answer of its own, or has the figures that the line lacks."""
+    line = _TEXT_LINE.search(message, end)
+    if line is None:
+        return False
+    after = message[line.start() :]
+    marked = "####" in after or _BOX.search(after) or _ANSWER_IS.search(f"{text.rstrip('*: ')}:{after}")
+    return bool(marked) or (not _DIGIT.search(text) and _DIGIT.search(after) is not None)
 
 
 def _later(message: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from rc1_lib.answer_rules.number_words import SCALES, number_in_words
@@ -11,6 +11,12 @@ from rc1_lib.answer_rules.plain_text import NARROW
 
 Token = Fraction | str
 """A number, or a word or sign in lower case."""
+
+
+class Percentage(Fraction):
+    """A number with a per cent sign: 20 for `20%`, though a product with it (`50 * 20%`) may mean a hundredth of it."""
+
+    __slots__ = ()
 
 
 class Unreadable(ValueError):
@@ -37,13 +43,9 @@ _SIGNED = re.compile(r"\$?[\d.]")
 _HYPHEN = re.compile(r"(?<=[a-z\d])-(?=[a-z])|(?<=[a-z])/(?=[a-z])")
 _MONEY = re.compile(r"(\$\s?[\d.,]*\d)\s?(mm?|b|k)\b")
 _MIXED = re.compile(r"(?<=\d) and (?=\d+\s?/\s?\d)")
-_SHARE = re.compile(
-    r"([\d)%] ?(?:\*|times) ?)(\d+(?:\.\d+)?) ?(?:%|percent\b)|"
-    r"(?<![\d./])(\d+(?:\.\d+)?) ?(?:%|percent\b)(?= ?(?:\*|times) ?[\d(])"
-)
-"""A percentage in a product, which is a hundredth there: `100 * 5%`."""
 _TIMES = re.compile(r"(?<!\b0)(?<=[\d)])\s*x\s*(?=[\d($.-])")
 _GREAT = re.compile(r"\b(thousand|million|billion),\s(?=[a-z])")
+_STATES = frozenset(("=", "≈", "so", "therefore", "is", "are", "equals", "makes", "total"))
 _MONEY_SCALES = {"m": " million", "mm": " million", "b": " billion", "k": " thousand"}
 
 
@@ -59,8 +61,13 @@ def tokens_of(sentence: str) -> list[Token]:
     if "$" in sentence:
         sentence = _MONEY.sub(lambda money: f"{money[1]}{_MONEY_SCALES[money[2]]} ", sentence)
     sentence = _TIMES.sub("*", _HYPHEN.sub(" ", _GREAT.sub(r"\1 ", _MIXED.sub(" ", sentence))))
-    sentence = _SHARE.sub(lambda share: f"{share[1] or ''}({share[2] or share[3]}/100)", sentence)
     return list(_scaled(_with_words(list(_cut(sentence)))))
+
+
+def result_follows(tokens: Sequence[Token]) -> bool:
+    """Whether a number follows `=`, `so` or the like: the result, whatever stands before."""
+    states = next((place for place, token in enumerate(tokens) if token in _STATES), len(tokens))
+    return any(isinstance(token, Fraction) for token in tokens[states:])
 
 
 def _cut(sentence: str) -> Iterator[Token]:
@@ -117,9 +124,11 @@ def _with_words(tokens: list[Token]) -> Iterator[Token]:
             while end < len(tokens) and end < place + 16 and isinstance(word := tokens[end], str) and word.isalpha():
                 end += 1
             words = [str(word) for word in tokens[place:end]]
-            if words[:3] in (["and", "a", "half"], ["and", "one", "half"]):
-                raise Unreadable("and a half")  # "an hour and a half"
             before = tokens[place - 1] if place else ""
+            if words[:3] in (["and", "a", "half"], ["and", "one", "half"]) and (
+                isinstance(before, Fraction) or before in SCALES or not result_follows(tokens[place:])
+            ):
+                raise Unreadable("and a half")  # "an hour and a half", unless a later number may be the result
             found = number_in_words(words, before if isinstance(before, str) else "")
             if isinstance(before, Fraction):
                 found = None if words[0] in SCALES else found
@@ -159,6 +168,7 @@ def _scaled(tokens: Iterator[Token]) -> Iterator[Token]:
                 held *= SCALES[token]
                 continue
             if token in ("%", "percent"):
+                held = Percentage(held)
                 continue
             if token.isascii() and _NO_SCALE.fullmatch(token):
                 raise Unreadable(token)

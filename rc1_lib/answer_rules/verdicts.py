@@ -16,8 +16,8 @@ from rc1_lib.answer_rules.plain_text import STRUCK
 from rc1_lib.answer_rules.rule import MAX_LENGTH
 
 _SIMPLIFIED = str.maketrans(
-    "夠會對沒錯確實無認這個應該當還並過為從來說則於誤嗎樣總結論終稱顯絕許",
-    "够会对没错确实无认这个应该当还并过为从来说则于误吗样总结论终称显绝许",
+    "夠會對沒錯確實無認這個應該當還並過為從來說則於誤嗎樣總結論終稱顯絕許斷記極難時見視題問後開決屬準綜們況點觀覺際陳須麼",
+    "够会对没错确实无认这个应该当还并过为从来说则于误吗样总结论终称显绝许断记极难时见视题问后开决属准综们况点观觉际陈须么",
 )
 _MARK_UP = re.compile(
     r"\\(?:boxed|text(?:bf|it|rm)?|math(?:rm|bf)|mbox|emph)\b|\\[()\[\]]|</?[a-z][^<>\n]{0,40}>|[$*_`#{}\[\]()]|"
@@ -30,7 +30,7 @@ _CLAUSES = re.compile(
 )
 _ADVERBS = (
     "definitely|certainly|absolutely|surely|clearly|indeed|obviously|simply|really|very|actually|in fact|of course|"
-    "always|generally speaking|quite|totally|completely|entirely|just|technically|strictly speaking|now|today"
+    "always|generally speaking|quite|totally|completely|entirely|just|technically|strictly speaking"
 )
 _QUOTE = re.compile(r"(?<![a-z])'|'(?![a-z])")
 _CUT_SHORT = re.compile(r"^\s*or\b|\bor\s*$")
@@ -116,10 +116,11 @@ _DOUBT = re.compile(
 )
 _DOUBT_OF_IT = re.compile(
     r"(?:i am |i'm |we are |it is |it's |this is |that is |that's |it |that |this |really |very |most |also |only )*"
-    r"(?:maybe|perhaps|possibly|probably|presumably|(?:un)?likely|supposedly|allegedly|arguably|apparently|seem(?:s|ingly)|"
-    r"i (?:guess|suppose|assume)|i(?: am|'m) lying|unsure|not (?:sure|certain|clear|known|always|necessarily)|"
-    r"uncertain|unclear|unknown|undetermined|depends|depending|sometimes|partly|partially|who knows|no idea|"
-    r"(?:do not|don't|dont) know|hard to say|n a|either|neither|both$|debatable|(?:my )?(?:best )?guess|scratch that|"
+    r"(?:maybe|perhaps|possibly|probably|presumably|(?:un)?likely(?: so)?$|supposedly|allegedly|arguably|apparently|"
+    r"seem(?:s|ingly)(?: so)?$|i (?:guess|suppose|assume)(?: so)?$|i(?: am|'m) lying|unsure|"
+    r"not (?:sure|certain|clear|known|always|necessarily)|uncertain|unclear|unknown|undetermined|"
+    r"depends|depending|sometimes|partly|partially|who knows|no idea|(?:do not|don't|dont) know|hard to say|n a|"
+    r"either|neither|both$|debatable|(?:my )?(?:best )?guess|scratch that|"
     r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|"
     r"(?:i|we) (?:cannot|can't|do not|don't)|(?:kind|sort) of$|as if$|(?:just )?(?:kidding|joking)|lol$|jk$|"
     r"(?:i )?lied|sarcastically$)\b"
@@ -130,12 +131,12 @@ _CONDITION = re.compile(
     r"not always|not necessarily|not sure)\b"
 )
 _VERDICT_WORD = re.compile(rf"\b(?:{_YES}|{_NO}|not)\b")
-_REASON = re.compile(r"\s+(?:because|since|as(?! long as\b)|given that|due to)\b.*")
+_REASON = re.compile(r"(?<!likely)\s+(?:because|since|as(?! long as\b)|given that|due to)\b.*")
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _HAN_OPENING = re.compile(
     r"(?:所以|因此|因而|故|于是|总之|总的来说|综上所述|综上|那么|最终|最后|我的?|正确|这个问题的?|答案|结论|回答|判断|应该说|认为|觉得|嗯|哦|也|又|但是?|不过|还是|或者?|也许|可能|"
-    r"当然|确实|肯定|绝对|毫?无疑问?|显然|的确|其实|完全|一定|实际上|事实上|并(?=[不没非])|现在|今天)"
+    r"当然|确实|肯定|绝对|毫?无疑问?|显然|的确|其实|完全|一定|实际上|事实上|并(?=[不没非]))"
 )
 _HAN_CONCLUSION = re.compile(r"^(?:所以|因此|因而|故|于是|总之|综上|那么|最终|最后|我的答案|正确答案|答案|结论|回答)")
 _ANNOUNCED = r"(?:答案|结论|回答|判断|结果)[是为]"
@@ -162,7 +163,7 @@ _HAN_DOUBTS = (
 )
 _HAN_DOUBT = re.compile(_HAN_DOUBTS)
 _HAN_DOUBT_OF_IT = re.compile(rf"(?:但是?|不过|也|又|或者?|我|这|还|有|[很极])*{_HAN_DOUBTS}")
-_HAN_CONDITION = re.compile(r"^(?:但|只要|只有)?(?:如果|若|假如|假设|前提|除非|要是|要看|只有|只要|在某些|有些|有时)")
+_HAN_CONDITION = re.compile(r"^(?:但|只要|只有)?(?:如果|若|假如|前提|除非|要是|要看|只有|只要|在某些|有些|有时)")
 _A_NOT_A = re.compile(r"(.)不\1|有没有|(?<!答案)(?<!结论)是否(?!定)|是否(?!定|$)|能否|可否|会否|对错|真假|是非(?!常)")
 _PARTICLES = re.compile(r"(?:的|了|啊|呀|哦|嗯|呢|哟)+$")
 _ASKING = re.compile(r"[吗吧么]$")

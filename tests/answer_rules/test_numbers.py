@@ -82,6 +82,8 @@ def test_oversized_numbers_are_not_an_answer(text: str) -> None:
         ("It is 84. I am sure of that.", "84"),
         ("She has 84. This is not the number of May.", "84"),
         ("She sells 84 clips. She did not buy any. Nothing else is asked.", "84"),
+        ("Clips cost $2 a pound and 42 pounds cost $84.", "84"),
+        ("She works from 8 a.m. to 5 p.m., so she works 9 hours.", "9"),
         ("eighty-four", "84"),
     ],
 )
