@@ -49,10 +49,10 @@ def training_outline(run: Run, seeds: Sequence[int], last: Mapping[str, float], 
         *compares,
     ]
     title = f"seed {', '.join(map(str, seeds))}, profile {config.profile}; what is trained is kept"
-    return _outline(title, stages, last, shares=False)
+    return _outline(title, stages, last)
 
 
-def _outline(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool) -> list[str]:
+def _outline(title: str, stages: Sequence[Stage], last: Mapping[str, float], *, shares: bool = False) -> list[str]:
     """Return the title, and each stage with its latest time, or else its usual share if that is known."""
     wide, far = (max(map(len, column)) for column in list(zip(*stages, strict=True))[:2])
     lines = [title]

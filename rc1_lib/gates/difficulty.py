@@ -46,7 +46,7 @@ def difficulty_gate(
         mix: the configured shares.
     """
     chosen = metrics.join(balanced.select("id"), on="id", how="semi")
-    checks = [*share_checks("balanced share", chosen, tolerance, mix)]
+    checks = share_checks("balanced share", chosen, tolerance, mix)
     for suffix, part in parts(chosen, by_task):
         checks += _checks(part, thresholds, suffix)
     beyond = chosen.filter(
