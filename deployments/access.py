@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import hmac
+import http.client
 import json
 import os
 import secrets
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,7 +69,7 @@ def fetch(address: str) -> bytes | None:
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(address, timeout=5) as reply:
             return bytes(reply.read(1000)) if reply.status == 200 else None
-    except (urllib.error.URLError, OSError, ValueError):
+    except (OSError, http.client.HTTPException, ValueError):
         return None
 
 

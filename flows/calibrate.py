@@ -76,7 +76,7 @@ def calibrate(
         with holding(run.workspace, "a calibration"):
             check_overwriting(run, rebuild=build == "always")
             prepare(run, build)
-            check_preflight_cost(run, rounds=0, agreed=judge_cost_agreed)
+            check_preflight_cost(run, rounds=(), agreed=judge_cost_agreed)
             done = calibrated(run, revoke_on_failure)
         return ending(done) or Completed(
             name=WEIGHTS_ADOPTED,

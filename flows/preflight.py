@@ -23,7 +23,7 @@ from flows.failures import leave_failure
 from flows.missed_nights import is_missed
 from flows.rounds import JudgedRound, Runner, judge_round, other_processes
 from flows.run_names import named
-from rc1_lib.calibration.derived import JUDGE_BASELINE
+from rc1_lib.calibration.derived import JUDGE_BASELINE, WEIGHTS
 from rc1_lib.calibration.judge_baseline import check_baseline
 from rc1_lib.calibration.stages import is_due
 from rc1_lib.check_words import round_sentence
@@ -37,6 +37,7 @@ from rc1_lib.preflight.ticket import check_same_settings
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_recorded_run, open_run, workspace_at
+from rc1_lib.workspace.artifacts import FileState
 from rc1_lib.workspace.file_hashes import hashes_known
 from rc1_lib.workspace.folder import holding
 from tasks.calibrate import judge_baseline
@@ -142,11 +143,13 @@ def _preflight(
         check_baseline(run)
     prepare(run, build)
     due = is_due(run, build)
-    check_preflight_cost(run, rounds=len(set(rounds)), agreed=judge_cost_agreed, calibrates=due)
+    check_preflight_cost(run, rounds=set(rounds), agreed=judge_cost_agreed, calibrates=due)
     done = calibrated(run, revoke_on_failure) if due else None
     if done is not None and (failed := ending(done)):
         return _after_failed_calibration(run, done, failed, min(rounds))
-    recorded = judge_baseline(run, build, return_state=True) if JUDGE_BASELINE.applies(run) else None
+    recorded = None
+    if JUDGE_BASELINE.applies(run) and WEIGHTS.state(run) is FileState.FRESH:  # else round 1 fails
+        recorded = judge_baseline(run, build, return_state=True)
     judged: list[JudgedRound] = []
     reports: dict[int, Mapping[str, Any]] = {}
     for number in sorted(set(rounds)):

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rc1_lib.config.addresses import VLLM_KEY
-from rc1_lib.config.file import decisive, dump_config, load_config, merged, parsed_override, read_layers
+from rc1_lib.config.file import decisive, dump_config, flatten, load_config, merged, parsed_override, read_layers
 from rc1_lib.config.foreign_gates import foreign_gates
 from rc1_lib.config.recorded_opening import check_recorded, head, is_unrecorded, opening_of
 from rc1_lib.config.run_config import RunConfig
@@ -246,7 +246,7 @@ def open_run(
     if path.resolve() == place.path(EFFECTIVE).resolve() and (opening := opening_of(path)) is not None:
         path = place.find(opening.config)
         check_recorded(named, path, opening)
-        overrides = (*_of_the_same_judge(opening.overrides, by_caller), *overrides)
+        overrides = (*_of_the_same_judge(path, opening.overrides, by_caller), *overrides)
     from_environment = [f"{key}={os.environ[name]}" for name, key in _OVERRIDES.items() if os.environ.get(name)]
     everything = (*(one for one in from_environment if one not in overrides), *overrides)
     everything = (*_usual_model(path, everything), *everything)
@@ -268,16 +268,29 @@ def open_run(
     return run
 
 
-def _of_the_same_judge(recorded: Sequence[str], by_caller: Sequence[str]) -> list[str]:
-    """Leave out what is recorded of another judge than the caller's: its prices, and a provider's model."""
-    was, now = (dict(map(parsed_override, overrides)) for overrides in (recorded, by_caller))
+def _of_the_same_judge(path: Path, recorded: Sequence[str], by_caller: Sequence[str]) -> list[str]:
+    """Leave out what is recorded of another judge than the caller's: its prices, and a provider's model and address."""
+    was = flatten(merged(read_layers(path))) | flatten(dict(map(parsed_override, recorded)))
+    now = flatten(dict(map(parsed_override, by_caller)))
     other = [key for key in ("judge.provider", "judge.model") if key in now and now[key] != was.get(key)]
-    theirs = ("judge.prices", *(["judge.model"] if "judge.provider" in other else []))
-    return [one for one in recorded if not (other and one.startswith(theirs))]
+    theirs = ["judge.prices"]
+    if "judge.provider" in other:
+        before, after = was.get("judge.provider"), now["judge.provider"]
+        theirs += ["judge.model"] if before != "rubric" else []
+        theirs += [] if _same_address(before, after) else ["judge.base_url"]
+    return [one for one in recorded if not (other and one.startswith(tuple(theirs)))]
+
+
+def _same_address(before: object, after: object) -> bool:
+    """Whether an address named next to one provider may serve another one.
+
+    The rubric calls nobody, so an address next to it is that of a server of one's own, which speaks OpenAI's protocol.
+    """
+    return after in (before, "rubric") or (before, after) == ("rubric", "openai")
 
 
 def _usual_model(path: Path, overrides: Sequence[str]) -> tuple[str, ...]:
-    """Return overrides for another judge than the file's: its usual model if nothing names one, and unknown prices.
+    """Return overrides for another judge than the file's: its usual model and address if nothing names one, no prices.
 
     Raises:
         ConfigError: for another model of the file's provider, if the file gives prices and no override does.
@@ -301,7 +314,9 @@ def _usual_model(path: Path, overrides: Sequence[str]) -> tuple[str, ...]:
             f"right ones; name them: --set 'judge.prices={{input: USD, output: USD}}', per million tokens"
         )
     unknown = () if priced else ("judge.prices={input: null, output: null}",)
-    return (*((f"judge.model={usual}",) if usual else ()), *unknown)
+    kept = _same_address(theirs[0], provider) or "judge.base_url" in values or not written.get("base_url")
+    elsewhere = () if kept else ("judge.base_url=null",)
+    return (*((f"judge.model={usual}",) if usual else ()), *elsewhere, *unknown)
 
 
 def _check_live_mode(config: RunConfig) -> None:

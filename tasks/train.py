@@ -24,9 +24,9 @@ from rc1_lib.run import Run
 from rc1_lib.runtime.libraries import quieten
 from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
 from rc1_lib.training.checkpoint.ledger import check_in_ledger, was_removed
-from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of
+from rc1_lib.training.checkpoint.manifest import fingerprint, folder_name, read_verified, step_of, steps
 from rc1_lib.training.checkpoint.retention import keep_permanently
-from rc1_lib.training.checkpoint.save_load import load_checkpoint, save_checkpoint
+from rc1_lib.training.checkpoint.save_load import finish_interrupted, load_checkpoint, save_checkpoint
 from rc1_lib.training.export.checkpoint_export import FOLDER, ExportMismatchError, write_final_model
 from rc1_lib.training.ppo_run import check_own, check_start, known_facts, resumable, usable_base
 from rc1_lib.training.retrain import reach
@@ -95,6 +95,7 @@ def resume(run: Run, seed: int, name: str) -> Segment:
     if path.parent != folder.resolve():
         path = save_checkpoint(load_checkpoint(path, sha256), folder, run.workspace.path(LEDGER))
         assert fingerprint(path) == sha256, "reading and writing a checkpoint preserves its bytes"
+        finish_interrupted(folder, max(steps(folder)))  # `latest` stays the newest
     step = load_checkpoint(path, sha256).step
     get_run_logger().info("seed %d: resumed from %s, step %d", seed, path.name, step)
     return _segment(step, step, run.workspace.name(path), sha256, 0.0)

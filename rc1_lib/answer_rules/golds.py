@@ -31,6 +31,8 @@ GOLDS_SEED = 7
 """Seed of the draw of these golds."""
 ALL = (Form.NUMBER, Form.VERDICT, Form.TEXT)
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d{1,3}(?:,\d{3})+)(?:\.\d+)?|[-+]?\.\d+")
+_LONGEST = 300
+"""Characters of the longest number: a float ends at 308 digits, and Python parses at most 4,300."""
 _VERDICTS = frozenset({"yes", "no"})
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -91,9 +93,9 @@ class Kind:
 
 
 def number(text: str) -> Fraction | None:
-    """Parse a plain decimal text, with or without thousands commas; None for any other text."""
+    """Parse a plain decimal text, with or without thousands commas; None for any other text, or a longer one."""
     plain = text.strip()
-    return Fraction(plain.replace(",", "")) if _NUMBER.fullmatch(plain) else None
+    return Fraction(plain.replace(",", "")) if len(plain) <= _LONGEST and _NUMBER.fullmatch(plain) else None
 
 
 def decimal(value: Fraction) -> str:

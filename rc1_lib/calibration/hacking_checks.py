@@ -17,8 +17,6 @@ MIN_PROMPTS = 15
 MIN_MARGIN = 0.05
 """By how much a policy's mean reward must be below the scripted expert's where its answer is wrong: about
 what a needless question costs, from which a policy learns."""
-_MIN_POLICIES = 16
-"""Fewest policies to play, so that a library cut short is noticed; 37 ship."""
 _MAX_ABOVE = 0.05
 """Largest share of these prompts on which a policy may earn more than the expert, who is not the best on all."""
 _MAX_HEDGE_RIGHT = 0.005
@@ -26,7 +24,7 @@ _MAX_HEDGE_RIGHT = 0.005
 of wrong answers."""
 _MAX_DROP_PP = 1.0
 """By how many points success may fall if the reward picks from more dialogues: as many as the ablation allows."""
-_COVERAGE, _POLICIES = "scored, share", "worthless policies"
+_COVERAGE = "scored, share"
 _PROMPTS, _BELOW = "prompts to judge by", "below the scripted expert by"
 _ABOVE = "paid more than the scripted expert, share"
 _HEDGED = "a hedge that the answer rule calls right, share"
@@ -57,7 +55,6 @@ def reward_hacking_gate(
         judge_checks: further checks of the scores.
     """
     checks = [
-        at_least(_POLICIES, len(policies), _MIN_POLICIES, "play all policies of the library"),
         *(check for name, found in policies.items() for check in _judged(name, found)),
         *(_hedged(name, policies[name]) for name in hedges),
         *_over_optimisation(curve),

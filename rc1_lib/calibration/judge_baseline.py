@@ -23,7 +23,6 @@ from rc1_lib.calibration.judged_rows import real_checks
 from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.calls import AttemptOutcome
 from rc1_lib.judge.judge import Judge, check_judge, fresh_scores, open_judge, open_store
 from rc1_lib.judge.noise import OVERALL
 from rc1_lib.judge.prompt import dialogue_sha256, judge_identity, read_spec
@@ -65,17 +64,13 @@ class AskedAgain:
         dialogues: number of dialogues in the set.
         scored: number of them that were scored tonight with every sample.
         why_unscored: the most frequent reasons for missing scores, in words.
-        samples: scores wanted for each.
         versions: the model versions that answered for the baseline, and those that answered tonight.
-        lines: the usage log's lines of tonight's calls, columns of `LOG_SCHEMA`.
     """
 
     dialogues: int
     scored: int
     why_unscored: str
-    samples: int
     versions: tuple[str, str]
-    lines: pl.DataFrame
 
 
 def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: str) -> GateResult:
@@ -86,8 +81,6 @@ def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: st
         asked: the result of asking about the fixed set.
         recorded: when the baseline was recorded.
     """
-    live = asked.lines.filter(pl.col("outcome") == AttemptOutcome.OK).select("dialogue", "sample").n_unique()
-    replayed = asked.lines.filter(pl.col("outcome") == AttemptOutcome.HIT).height
     share = asked.scored / asked.dialogues if asked.dialogues else 0.0
     checks = [
         at_least(
@@ -98,11 +91,6 @@ def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: st
         at_least(
             "dialogues compared", asked.scored, MIN_DIALOGUES,
             "too few to distinguish drift from noise: find out why the others have no score, or record a larger set",
-        ),
-        equal("replays from the cache", replayed, 0, "a stored score says nothing about tonight's judge: ask it again"),
-        at_least(
-            "samples that somebody really gave", live, asked.scored * asked.samples,
-            "some scores are not tonight's answers: find out where they came from",
         ),
         equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
         *(within(f"{name}: medians moved by", by, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.items()),
@@ -143,10 +131,13 @@ def record_baseline(run: Run) -> Body:
         The baseline, recorded now or earlier.
 
     Raises:
-        RC1Error: as `check_baseline`; when too few dialogues are scored; or when scores are newer than the weights.
+        RC1Error: as `check_baseline`; when too few dialogues are scored; when scores are newer than the weights, or RC1
+            did not write these.
     """
     if check_baseline(run) is FileState.FRESH:
         return read_baseline(run)
+    if run.config.judge.provider in LIVE:
+        WEIGHTS.check_ours(run, rebuild=False)  # no calibration replaces these, so nothing shows their grades' age
     rows = _chosen(rows_of(run, SHADOW), run.config.judge.baseline.n)
     check_judge(run)
     with open_store(run) as store:
@@ -207,7 +198,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
         raise RC1Error(f"{JUDGE_BASELINE.path(run)}: no baseline to compare with; `rc1 preflight` records one")
     body = read_baseline(run)
     dialogues = [dialogue["messages"] for dialogue in body["dialogues"]]
-    judged, lines = fresh_scores(run, dialogues, where or ASKED_STORE)
+    judged, _ = fresh_scores(run, dialogues, where or ASKED_STORE)
     again = _samples(judged, tuple(body["dimensions"]))
     both = [
         (dialogue["scores"], again[name])
@@ -216,7 +207,7 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     ]
     moved = _moved([(np.array(then, np.float64), today) for then, today in both], body["dimensions"])
     versions = ", ".join(body["models"]), ", ".join(judged.models)
-    asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, run.config.judge.samples, versions, lines)
+    asked = AskedAgain(len(dialogues), len(both), judged.why_unscored, versions)
     gate = judge_drift_gate(moved, asked, str(body["recorded"]))
     marks = real_checks(run, [*body["models"], *judged.models])
     return GateResult(gate.name, (*gate.checks, *marks))

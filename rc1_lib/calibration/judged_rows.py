@@ -11,12 +11,12 @@ import polars as pl
 from rc1_lib.checks import at_most, equal
 from rc1_lib.difficulty.features import measure
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.judge.budget import known_usd
+from rc1_lib.judge.budget import Spending, known_usd
 from rc1_lib.judge.calls import is_made_up
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.judge.prompt import judge_identity, read_spec
-from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged
+from rc1_lib.judge.rubric import NAME as RUBRIC
 from rc1_lib.judge.score_files import keep_unstable
 from rc1_lib.records import Check, Message
 from rc1_lib.reward.rules import RULES, add_rules
@@ -58,14 +58,15 @@ def dimensions(run: Run) -> tuple[str, ...]:
     return (*graded, *RULES)
 
 
-def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Judged:
+def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None, spending: Spending | None = None) -> Judged:
     """Score rows of the pool's schema with the run's judge, and add everything computed by rule.
 
     Rows on which its samples disagree are listed (`rc1_lib.judge.score_files`).
 
     Args:
-        store: path of a separate store, for dialogues that the preflight's gates must not see among their own. A free
-            judge then stores nothing.
+        store: path of a separate store, for dialogues that the preflight's gates must not see among their own. The
+            local rubric then stores nothing.
+        spending: what several scorings that share one budget have spent; None gives this one the whole budget.
 
     Returns:
         The scores, with other rows: `id, task, source_id, bucket, needs_clarification, solved, lucky`, the counts
@@ -77,7 +78,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
     """
     names = dimensions(run)
     check_judge(run)
-    judged = _scored(run, rows["messages"].to_list(), store)
+    judged = _scored(run, rows["messages"].to_list(), store, spending)
     if judged.stopped:
         raise RC1Error(f"the judge '{run.config.judge.provider}' stopped: {judged.stopped}. What was paid for is kept")
     if rows.height and not judged.coverage:
@@ -89,7 +90,7 @@ def judge_rows(run: Run, rows: pl.DataFrame, *, store: str | None = None) -> Jud
     graded = [name for name in names if name not in RULES]
     scores = judged.rows.select("scored", "reason", "unstable", "replayed", "models", *graded)
     rules = add_rules(rows.select("messages"), tuple(RULES)).drop("messages")
-    frame = measured_rows(run, rows).hstack(scores).hstack(rules)
+    frame = measured_rows(rows).hstack(scores).hstack(rules)
     unstable = pl.when("unstable").then(UNSTABLE_WEIGHT).otherwise(1.0)
     return replace(judged, rows=frame.with_columns(weight=pl.when("scored").then(unstable).otherwise(0.0)))
 
@@ -110,11 +111,10 @@ def scoring(run: Run, judged: Judged) -> dict[str, Any]:
     }
 
 
-def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
+def measured_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Compute what is known about rows without a judge: outcome, counts, length of the answer and bucket.
 
     Args:
-        run: supplies the bounds of the difficulty.
         rows: of the pool's schema.
 
     Returns:
@@ -131,12 +131,12 @@ def measured_rows(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
     return counted.join(buckets, on="id", how="left", maintain_order="left")
 
 
-def _scored(run: Run, dialogues: list[list[Message]], apart: str | None) -> Judged:
+def _scored(run: Run, dialogues: list[list[Message]], apart: str | None, spending: Spending | None) -> Judged:
     config = run.config
-    if apart is not None and config.judge.provider not in LIVE:
+    if apart is not None and config.judge.provider == RUBRIC:
         return score_unbilled(dialogues, config.judge, read_spec(run), config.gates.stability.max_variance)
     with open_store(run, apart) as store:
-        return open_judge(run, store).score(dialogues)
+        return replace(open_judge(run, store), spending=spending).score(dialogues)
 
 
 def with_reward(run: Run, frame: pl.DataFrame, weights: Mapping[str, float]) -> pl.DataFrame:

@@ -51,7 +51,7 @@ def overclar_ablation(
     takes = rows_of(run, TAKES)
     judged = judge(run, takes) if scored else None
     ablated = ablate(
-        with_outcome(run, by_prompt(measured_rows(run, takes)))
+        with_outcome(run, by_prompt(measured_rows(takes)))
         if judged is None
         else with_reward(run, by_prompt(judged.rows), chosen),
         confidence=CONFIDENCE,

@@ -6,7 +6,7 @@ They write what no scripted expert writes, but an optimiser would find.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import orjson
@@ -22,6 +22,8 @@ from rc1_lib.environment.rewards import RewardSettings, training_rewards
 from rc1_lib.environment.turn import Limits
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
+from rc1_lib.judge.budget import whole_budget
+from rc1_lib.judge.results import Judged
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.plots import reward as plots
 from rc1_lib.pool.checked_rows import rows_of
@@ -30,7 +32,6 @@ from rc1_lib.pool.takes import by_prompt
 from rc1_lib.provenance.derived import Artifact, fingerprint
 from rc1_lib.records import GateResult, Row
 from rc1_lib.reward.hacking import Earned, best_of_n, earned
-from rc1_lib.reward.terms import NEW
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.workspace.artifacts import atomic_write
@@ -115,11 +116,14 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     takes = rows_of(run, TAKES)
     prompts = first_of_each_task(rows_of(run, SHADOW), run.config.gates.reward_hacking.prompts)
     rows = attacked_rows(run, attacks, prompts)
-    scored = (judge(run, takes), judge(run, rows, store=ATTACK_STORE)) if chosen else None
-    if scored:
+    scored = asked = None
+    if chosen:
+        spending = whole_budget(run.config.judge)  # of the stage, not of each scoring
+        scored = judge(run, takes, spending=spending), judge(run, rows, store=ATTACK_STORE, spending=spending)
         expert, played = (judged.rows for judged in scored)
+        asked = _together(*scored)
     else:
-        expert, played = measured_rows(run, takes), measured_rows(run, rows)
+        expert, played = measured_rows(takes), measured_rows(rows)
     honest = _paid(run, by_prompt(expert), chosen)
     frame = _with_references(_paid(run, played, chosen), honest, prompts, attacks)
     paid = _earned(run, frame, "trained", attacks)
@@ -131,7 +135,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         hedges(attacks),
         coverage=min(judged.coverage for judged in scored) if scored else None,
         alone=alone,
-        judge_checks=judge_checks(run, {*scored[0].models, *scored[1].models}) if scored else (),
+        judge_checks=judge_checks(run, asked.models) if asked else (),
     )
     through = frame.filter("worthless", pl.col("trained") > pl.col("reference_trained"))
     _write_dialogues(run, rows, through)
@@ -148,13 +152,18 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
         "policies": {name: {"sentence": attacks[name].sentence, **found.to_dict()} for name, found in paid.items()},
         "judged_alone": {name: found.to_dict() for name, found in alone.items()},
         "by_need": _by_need(frame),
-        "paid_by": _dimension_means(frame, honest, chosen),
         "best_of_n": curve,
         "dialogues": {"path": DIALOGUES, "count": through.height},
-        "scoring": scoring(run, scored[1]) if scored else None,
+        "scoring": scoring(run, asked) if asked else None,
     }
     drawn = {"worthless policies": _draw(run, key, paid)}
     return write_report(run, report_path(HACKING.name, key), gate, body, drawn, HACKING.name)
+
+
+def _together(one: Judged, other: Judged) -> Judged:
+    """Return both scorings as one, for the report: what was asked and paid is the sum."""
+    rows = pl.concat([one.rows, other.rows])
+    return replace(other, rows=rows, calls=one.calls + other.calls, usd=one.usd + other.usd)
 
 
 def _draw(run: Run, key: str, policies: Mapping[str, Earned]) -> str:
@@ -267,18 +276,6 @@ def _by_need(frame: pl.DataFrame) -> dict[str, Any]:
     for policy, needed, mean in means.sort("policy", "needs_clarification").iter_rows():
         found.setdefault(policy, {})["needed" if needed else "not needed"] = mean
     return found
-
-
-def _dimension_means(
-    frame: pl.DataFrame, honest: pl.DataFrame, weights: Mapping[str, float]
-) -> dict[str, dict[str, float | None]]:
-    """Compute what each weighed dimension pays on average: policies on unsolved prompts, the expert on solved ones."""
-    terms = [pl.col(f"{NEW}{name}").mean().alias(name) for name, weight in weights.items() if weight]
-    if not terms:
-        return {}
-    found = frame.filter("worthless").group_by("policy").agg(*terms).sort("policy").to_dicts()
-    expert = honest.filter("solved").select(*terms).to_dicts()[0]
-    return {"teacher": expert, **{row.pop("policy"): row for row in found}}
 
 
 def _write_dialogues(run: Run, rows: pl.DataFrame, through: pl.DataFrame) -> None:

@@ -20,7 +20,7 @@ from rc1_lib.calibration.shadow_checks import (
     room_shown,
 )
 from rc1_lib.checks import above, at_least, at_most, equal, info
-from rc1_lib.config.thresholds import CalibrationGate, WeightsGate
+from rc1_lib.config.thresholds import CalibrationGate
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.gate_report import PLOTS, GateReport, write_report
 from rc1_lib.judge.prompt import judge_identity
@@ -62,7 +62,6 @@ def weight_calib(run: Run, *, judge: AsksJudge = judge_rows) -> GateReport:
         judged.coverage,
         (solved, scored.height - solved),
         config.gates.calibration,
-        config.gates.weights,
     )
     gate = replace(gate, checks=(*gate.checks, *judge_checks(run, judged.models)))
     passed = not gate.failures
@@ -145,7 +144,6 @@ def calibration_gate(
     coverage: float,
     outcomes: tuple[int, int] | None,
     thresholds: CalibrationGate,
-    weights: WeightsGate,
 ) -> GateResult:
     """Check a calibration on its held-out folds.
 
@@ -153,7 +151,6 @@ def calibration_gate(
         coverage: share of the dialogues that are scored.
         outcomes: solved and unsolved dialogues among the scored; None if the target is not success.
         thresholds: `gates.calibration`.
-        weights: `gates.weights`, which the candidate must satisfy.
     """
     few = "too few for a meaningful correlation with success; calibrate on more dialogues"
     checks = [
@@ -189,8 +186,6 @@ def calibration_gate(
             _advice_on_weights(found.unpulled["mae_drop_pct_vs_old"], thresholds.min_mae_drop_pct),
             found.intervals["mae_drop_pct_vs_old"].of(found.rows, "dialogues"),
         ),
-        at_least("smallest weight", min(found.weights.values()), 0.0, "report a bug: the solution breaks its bounds"),
-        at_most("largest weight", max(found.weights.values()), weights.max_weight, "no single dimension may dominate"),
         equal("sum is 1", abs(total - 1.0) <= SUM_TOLERANCE, True, "report a bug: the weights do not sum to 1"),
         at_most(
             "optimality residual",

@@ -147,7 +147,7 @@ _ticket = typer.Typer(no_args_is_help=True, help="The ticket that training needs
 command(
     _ticket, "verify", preflight.verify_ticket, "rc1 ticket verify --workspace try --set pool.n=3000", writes=False
 )  # fmt: skip
-command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'")
+command(_ticket, "revoke", preflight.revoke_ticket, "rc1 ticket revoke --reason 'the pool has a fault'", _NO_CONFIG)
 app.add_typer(_ticket, name="ticket", rich_help_panel="The run")
 
 _NOT_THE_SAME = "Exit codes: 0 pass, 1 a fault, or the export differs from the policy, 2 refused, 130 interrupted."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,8 +83,8 @@ def _usd(value: float | None) -> str:
     return "unknown" if value is None else tables.rounded(value)
 
 
-def preflight_cost_agreed(session: Session, run: Run, rounds: int, *, calibrates: bool = True) -> bool:
-    """Show what a live judge will cost in a preflight, or in a calibration if `rounds` is 0; see `_agreed`."""
+def preflight_cost_agreed(session: Session, run: Run, rounds: Collection[int], *, calibrates: bool = True) -> bool:
+    """Show what a live judge will cost in a preflight, or in a calibration without `rounds`; see `_agreed`."""
     from rc1_lib.forecast.judge_cost import preflight_stages, shadow_and_takes
 
     return _agreed(

@@ -68,7 +68,7 @@ def _rounds_command(rounds: list[int], what: str) -> Callable[..., int]:
         # The flow checks this too; here the answer comes before a server has started.
         check_preconditions(run, calibrates=build != "never", ticket=ticket)
         session.show(*_known_to_fail(run, rounds[0]))
-        agreed = preflight_cost_agreed(session, run, len(rounds), calibrates=build != "never")
+        agreed = preflight_cost_agreed(session, run, rounds, calibrates=build != "never")
         before = stamps(run, *_REPORTS, STAGE_REPORTS)
         session.show(*preflight_outline(run, rounds, ticket=ticket))
         outcome = run_flow_of(

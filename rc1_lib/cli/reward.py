@@ -103,7 +103,7 @@ def calibrate(session: Session, build: Build = "auto", rebuild: Rebuild = False,
     from rc1_lib.preflight.preconditions import check_can_calibrate
 
     check_can_calibrate(run)  # the flow checks this too; here the answer comes before a server has started
-    agreed = preflight_cost_agreed(session, run, 0)
+    agreed = preflight_cost_agreed(session, run, ())
     before = stamps(run, REPORTS)
     outcome = run_flow_of(
         session, run, "calibrate", verbose=verbose, build="always" if rebuild else build, judge_cost_agreed=agreed

@@ -55,17 +55,23 @@ def invalidate(
     session: Session,
     spec: Annotated[str, typer.Option(help="Version of the judge's instructions whose replies to delete.")],
 ) -> int:
-    """Delete the stored replies to one version of the judge's instructions; the usage log keeps its lines."""
+    """Delete the stored replies to one version of the judge's instructions, the attack's too; usage logs stay."""
     run = session.open()
+    from rc1_lib.calibration.reward_hacking import ATTACK_STORE
+    from rc1_lib.config.judge import STORE_PATH
     from rc1_lib.judge.maintenance import existing_store, specs_stored, store_path
 
-    with existing_store(run) as store:
-        specs = [] if store is None else specs_stored(store)
-        count = 0 if store is None else store.invalidate(spec)
-    document = {"spec": spec, "invalidated": count, "specs": specs}
+    specs: set[str] = set()
+    count = 0
+    for where in (STORE_PATH, ATTACK_STORE):
+        with existing_store(run, where) as store:
+            if store is not None:
+                specs.update(specs_stored(store))
+                count += store.invalidate(spec)
+    document = {"spec": spec, "invalidated": count, "specs": sorted(specs)}
     if spec not in specs:
         session.document(document)
-        there = f"only to {', '.join(specs)}" if specs else "nor to any others"
+        there = f"only to {', '.join(sorted(specs))}" if specs else "nor to any others"
         raise RC1Error(f"{store_path(run)}: has no replies to the instructions '{spec}', {there}; nothing was deleted")
     words = f"{count} replies to the instructions '{spec}' deleted; the judge will be asked again when needed"
     return end(session, Ending("done", words), document)

@@ -60,7 +60,7 @@ _OF_UPDATES = frozenset({"grad_norm", "update/steps"})
 _OF_EPISODES = _EVERY | _OF_UPDATES | {
     "kl", "ratio", "response_length/mean", "policy/sampling_gap", "policy/sampling_far",
     "objective/kl", "objective/kl_k3", "objective/kl_per_token", "objective/kl_coef", "objective/entropy",
-    "objective/scores", SCORES_STD, "objective/non_score_reward", "objective/rlhf_reward",
+    "objective/scores", SCORES_STD,
 }  # fmt: skip
 _OF_RATIOS = _OF_EPISODES | {
     "loss/policy_avg", "policy/approxkl_avg", "policy/clipfrac_avg", "policy/entropy_avg", "val/ratio", "val/ratio_var",
@@ -74,7 +74,14 @@ _OF_PAIRS = frozenset(
 )  # fmt: skip
 
 OF_ENGINES: Mapping[str, frozenset[str]] = {
-    "torch_ppo": _OF_RATIOS | {"loss/value_avg", "val/clipfrac_avg", "critic/vf_explained_var", "lr/value"},
+    "torch_ppo": _OF_RATIOS
+    | {
+        "loss/value_avg",
+        "critic/vf_explained_var",
+        "lr/value",
+        "objective/non_score_reward",
+        "objective/rlhf_reward",
+    },
     "torch_grpo": _OF_RATIOS | {"loss/kl_avg", ZERO_STD},
     "trl_dpo": _OF_EPISODES | _OF_PAIRS,
     "pure_pt_sft": _EVERY | _OF_UPDATES | {"mean_token_accuracy"},

@@ -22,8 +22,10 @@ _SECRET = "rc1-scorer-api-key"
 
 
 def look_at_judge(run: Run) -> Finding:
-    """Whether the judge may be called, with a key of this environment, and its server answers."""
+    """Whether the judge, if training pays its score, may be called with a key of this environment, and answers."""
     judge = run.config.judge
+    if why := run.config.why_not_judged:
+        return Finding(f"none: {why}")
     try:
         check_judge(run)
     except RC1Error as error:

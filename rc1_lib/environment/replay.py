@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
+from rc1_lib.answer_rules.golds import number
 from rc1_lib.environment.outcome import EpisodeStatus, outcome_of
 from rc1_lib.environment.turn import CheckedCall, Limits, Malformed, read_message
 from rc1_lib.environment.world import World
@@ -111,10 +112,14 @@ def _in_outcome(row: Row, world: World) -> Iterator[Inconsistency]:
 
 
 def sums(row: Row) -> list[tuple[str, str]]:
-    """Return expression and result of every sum in the closing reason; empty if the reason is a sentence."""
+    """Return expression and result of every sum in the closing reason; empty if the reason is a sentence.
+
+    So is a legend, such as `1 = Monday`: a sum is more than a number.
+    """
     reason = row["posed"]["reason"] or ""
     parts = [part.rpartition(" = ") for part in reason.split("，" if row["lang"] == "zh" else ", ")]
-    return [(sum_, result) for sum_, equals, result in parts] if all(equals for _, equals, _ in parts) else []
+    are_sums = all(equals and number(sum_) is None for sum_, equals, _ in parts)
+    return [(sum_, result) for sum_, _, result in parts] if are_sums else []
 
 
 def _in_reason(row: Row) -> Iterator[Inconsistency]:

@@ -11,7 +11,8 @@ and where not.
 
 Success alone can rise without one more right answer, if answers that were right before now follow a question. So right
 answers are checked too, by the intervals of their changes: where asking is needed they must rise, over all prompts they
-must not fall, and no single task may lose success or right answers where asking is needed.
+must not fall, and no single task may lose success or right answers where asking is needed, nor right answers where
+nothing is missing: a task that is unlearned there hides in the mean.
 """
 
 from __future__ import annotations
@@ -183,8 +184,13 @@ def task_check(task: str) -> str:
     return f"{task}: success and right answers where asking is needed not down, high end, pp"
 
 
+def clear_check(task: str) -> str:
+    """Return the name of the check on a task's prompts where nothing is missing."""
+    return f"{task}: right answers where nothing is missing not down, high end, pp"
+
+
 def _right(evaluation: Evaluation) -> list[Check]:
-    """Return the checks on right answers: where asking is needed, of all, and by task where asking is needed."""
+    """Return the checks on right answers: where asking is needed, of all, and by task of either kind of prompts."""
     compared = evaluation.modes["sampled"]
     change = compared.overall.change
     checks = [
@@ -201,12 +207,14 @@ def _right(evaluation: Evaluation) -> list[Check]:
         ),
     ]  # fmt: skip
     for task, found in compared.by["task"].items():
-        if isnan(found.before["right_needed"].value):
-            continue  # none of its prompts needs asking
-        highs = {words: found.change[metric].high for metric, words in _OF_TASK.items()}
-        # The smallest number is not NaN if a later one is: say so explicitly.
-        worst = nan if any(map(isnan, highs.values())) else min(highs.values())
-        checks.append(at_least(task_check(task), worst, 0.0, _task_advice(task, highs)))
+        if not isnan(found.before["right_needed"].value):  # else none of its prompts needs asking
+            highs = {words: found.change[metric].high for metric, words in _OF_TASK.items()}
+            # The smallest number is not NaN if a later one is: say so explicitly.
+            worst = nan if any(map(isnan, highs.values())) else min(highs.values())
+            checks.append(at_least(task_check(task), worst, 0.0, _task_advice(task, highs)))
+        if not isnan(found.before["right_clear"].value):
+            high = found.change["right_clear"].high
+            checks.append(at_least(clear_check(task), high, 0.0, _clear_advice(task, high)))
     return checks
 
 
@@ -217,6 +225,15 @@ def _task_advice(task: str, highs: Mapping[str, float]) -> str:
     return (
         f"the policy unlearned {task} where asking is needed ({fell} fell): read its dialogues in the examples, train "
         f"on more of its rows, or start from a base that can use what the user says in this task"
+    )
+
+
+def _clear_advice(task: str, high: float) -> str:
+    if isnan(high):
+        return f"undefined: too few prompts of {task} are complete; evaluate on more of them"
+    return (
+        f"fewer complete prompts of {task} are answered right than before: compare its dialogues in the examples; keep "
+        f"the policy closer to where it started (lower lr or target_kl, raise kl_coef)"
     )
 
 

@@ -8,7 +8,7 @@ they are the most that it can read and write.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -100,7 +100,7 @@ def shadow_and_takes(run: Run) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def preflight_stages(
-    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: int = 2, calibrates: bool = True
+    run: Run, data: tuple[pl.DataFrame, pl.DataFrame], *, rounds: Collection[int] = (1, 2), calibrates: bool = True
 ) -> list[Stage]:
     """Return what a preflight, or a calibration (no rounds), will ask the judge for.
 
@@ -108,7 +108,7 @@ def preflight_stages(
 
     Args:
         data: the result of `shadow_and_takes`.
-        rounds: number of rounds that follow.
+        rounds: the rounds that follow.
         calibrates: whether the calibration's stages may run.
 
     Raises:
@@ -119,8 +119,10 @@ def preflight_stages(
     shadow, takes = data
     own, separate = _Requests(run, None), _Requests(run, ATTACK_STORE)
     found = []
+    waived = run.config.gates.waivers
+    if calibrates or (2 in rounds and "shadow_run" not in waived):  # round 2 asks about the same dialogues
+        found.append(own.stage("shadow_baseline" if calibrates else "shadow_run", shadow["messages"]))
     if calibrates:
-        found.append(own.stage("shadow_baseline", shadow["messages"]))
         if BALANCED.state(run) is FileState.FRESH:
             found.append(own.stage("calibration", calibration_rows(run)["messages"]))
         else:
@@ -128,10 +130,9 @@ def preflight_stages(
         prompts = first_of_each_task(shadow, run.config.gates.reward_hacking.prompts)
         attacked = attacked_rows(run, library(run), prompts)["messages"]
         found.append(_sum("reward_hacking", own.stage("", takes["messages"]), separate.stage("", attacked)))
-    waived = run.config.gates.waivers
     if rounds and "judge_probe" not in waived:
         probed = _Requests(run, None, fresh=True).stage("", shadow["messages"].head(run.config.gates.probe.n))
-        found.append(replace(probed, name="judge_probe") * rounds)
+        found.append(replace(probed, name="judge_probe") * len(rounds))
     labels = Evidence(run).path("labels")
     if rounds and "judge_agreement" not in waived and labels.exists():
         with suppress(RC1Error):  # an unreadable file costs nothing; its gate reports it
@@ -210,11 +211,11 @@ def above_limit(run: Run, stages: Sequence[Stage]) -> str:
     return f"{whom(judge)} may cost {known}, and judge.ask_above_usd is {most:g}{probe}"
 
 
-def check_preflight_cost(run: Run, *, rounds: int, agreed: bool, calibrates: bool = True) -> None:
+def check_preflight_cost(run: Run, *, rounds: Collection[int], agreed: bool, calibrates: bool = True) -> None:
     """Reject a preflight, or a calibration (no rounds), that may cost more than `judge.ask_above_usd`.
 
     Args:
-        rounds: number of rounds that follow.
+        rounds: the rounds that follow.
         agreed: whether a person has agreed to the cost; then nothing is checked.
         calibrates: whether the calibration's stages may run.
 

@@ -48,25 +48,11 @@ class Takes:
         """Whether all rollouts had the same outcome, solved or not."""
         return len(set(self.solved)) == 1
 
-    def passes(self, k: int) -> float:
-        """Return the unbiased pass@k of this prompt; see `pass_at`."""
-        return pass_at(len(self.solved), sum(self.solved), k)
-
     @property
     def variance(self) -> float:
         """The unbiased variance of one rollout's success on this prompt."""
         n, right = len(self.solved), sum(self.solved)
         return right * (n - right) / (n * (n - 1))
-
-
-def pass_at(n: int, right: int, k: int) -> float:
-    """Estimate the chance that one of `k` rollouts is right, if `right` of `n` were: 1 - C(n - right, k) / C(n, k).
-
-    The estimate is unbiased. Source: Chen et al., "Evaluating Large Language Models Trained on Code" (2021), section
-    2.1.
-    """
-    assert 0 <= right <= n and 1 <= k <= n, f"{right} of {n}, {k} drawn"
-    return 1.0 - math.comb(n - right, k) / math.comb(n, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +88,7 @@ class Learnable:
 
 def learnable(group: Sequence[Takes]) -> Learnable:
     """Measure a group of prompts; each prompt counts once, and the intervals are over prompts."""
-    chances = [prompt.passes(1) for prompt in group]
+    chances = [fmean(prompt.solved) for prompt in group]
     return Learnable(
         len(group),
         mean_of(chances) if len(chances) > 1 else exactly(chances[0]),

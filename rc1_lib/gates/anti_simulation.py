@@ -249,6 +249,7 @@ def _replies(live: pl.DataFrame, samples: int) -> list[Check]:
 
 def _figures(log: pl.DataFrame, recent: pl.DataFrame, fresh: pl.DataFrame) -> list[Check]:
     live = fresh.filter(_LIVE)
+    unpriced = live.filter(_BILLED, pl.col("cost_usd").is_null()).height
     return [
         info("lines in the log", log.height),
         info("scorings read", recent.height),
@@ -257,7 +258,7 @@ def _figures(log: pl.DataFrame, recent: pl.DataFrame, fresh: pl.DataFrame) -> li
         info("of these, too old to count", recent.height - fresh.height),
         info("runs", fresh["run_id"].n_unique()),
         info("model versions", ", ".join(model or "(unnamed)" for model in live["model"].unique().sort())),
-        info("cost of these, USD", float(live["cost_usd"].sum())),
+        info("cost of these, USD", "unknown: set judge.prices" if unpriced else float(live["cost_usd"].sum())),
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, info
+from rc1_lib.checks import MAX_OFFENDERS, at_most, info
 from rc1_lib.environment.markers import has_marker
 from rc1_lib.environment.replay import inconsistencies, sums
 from rc1_lib.evidence import Evidence
@@ -66,7 +66,6 @@ def _judged(files: Mapping[str, pl.DataFrame], questions: Questions, pack: Pack)
     advice = {Kind.MARK: _MARK_ADVICE}
     checks = [at_most(f"rows with {kind}", rows_with[kind], 0, advice.get(kind, _ADVICE)) for kind in Kind]
     played = sum(rows.height for rows in files.values())
-    checks.append(at_least("rows played again", played, 1, "there are no rows to play"))
     checks.append(_sums(reckoned, elsewhere))
     checks.append(info("rows compared with their source", played if questions else 0))
     checks.append(info("rows whose user's replies are not recorded", sum(map(unplayable, files.values()))))

@@ -16,13 +16,13 @@ from rc1_lib.records import BUCKETS, Check, GateResult, Task
 # The original script's list of quick diagnoses, with this project's keys.
 _HARD = (
     "raise difficulty.target.hard or pool.intended.hard; "
-    "if rows have too few turns, raise --clarify-rate or pool.recipes.hard.detours, if too few sums (ops_numeric), "
+    "if rows have too few turns, raise pool.clarify_rate or pool.recipes.hard.detours, if too few sums (ops_numeric), "
     "add questions that take several"
 )
 _EASY = "lower difficulty.target.easy or pool.intended.easy"
 _BAND = "set difficulty.target inside the bounds, and run `rc1 difficulty-bucketize` again"
-_LENGTH = "raise --len-max or cut long pages, and check the base model's context length"
-_TURNS = "lower --max-turns when building the pool"
+_LENGTH = "raise gates.difficulty.len_max or cut long pages, and check the base model's context length"
+_TURNS = "lower pool.max_turns"
 _HOPS = "lower pool.recipes.hard.detours"
 _OVERLAP_HIGH = "quote less evidence (lower pool.recipes.*.overlap)"
 _OVERLAP_LOW = "quote more evidence (pool.recipes.*.overlap)"

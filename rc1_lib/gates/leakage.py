@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from rc1_lib.checks import MAX_OFFENDERS, at_least, at_most, equal, info, offenders, parts
+from rc1_lib.checks import MAX_OFFENDERS, at_most, equal, info, offenders, parts
 from rc1_lib.config.thresholds import LeakageGate
 from rc1_lib.evidence import Evidence
 from rc1_lib.gates.spec import GateSpec, Round
@@ -53,8 +53,6 @@ def leakage_gate(
             "shadow questions too short to check", shadow.height - checkable, 0,
             f"fewer than {thresholds.ngram} tokens in a row without template text: lower gates.leakage.ngram",
         ),
-        at_least("rows compared", rows.height, 1, "there are no rows to check"),
-        at_least("shadow questions compared", checkable, 1, "there are no shadow questions to check against"),
         info("rows sharing an n-gram with the shadow set", repeated["row"].n_unique()),
         *_highest("similarity", whole, "similarity", thresholds.max_similarity, by_task),
         *_highest("retold", retellings.filter(~pl.col("alike")), "kept", MAX_KEPT, by_task),

@@ -69,8 +69,9 @@ a rule on these words asks where it should and nowhere else, so that nothing els
 _RULES = 5
 """Number of the most common words that are tried alone."""
 _WORDS_ADVICE = (
-    "a rule on these words tells needing rows from complete ones: pose complete rows with the same words, in which "
-    "another sentence states the piece"
+    "a rule on these words tells needing rows from complete ones: add questions from which something can be withheld, "
+    "since only these are posed complete with the words too, or withhold nothing (pool.recipes.*.withhold: 0; a "
+    "training then takes --no-evaluate)"
 )
 _READER_ADVICE = (
     "a policy that never asks is right more often than by chance: read the offenders, and find out what gives their "

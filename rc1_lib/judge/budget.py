@@ -18,6 +18,9 @@ LONGEST_REPLY = 131_072
 `judge.sampling.max_tokens`."""
 
 
+NO_LIMIT = Budget(max_usd=None, max_calls=None)
+
+
 def bytes_read(ask: Ask) -> int:
     """Return the bytes of text that the model reads in a call."""
     return len((ask.system + ask.user).encode())
@@ -96,6 +99,11 @@ class Spending:
             self._under_way -= 1
             self._reserved -= reserved
             self.usd += reserved if cost is None else cost
+
+
+def whole_budget(config: JudgeConfig) -> Spending:
+    """Return the unspent budget of a run; a judge that bills nobody has no limit."""
+    return Spending(config.budget if config.provider in LIVE else NO_LIMIT, config.prices)
 
 
 def prices_of(config: JudgeConfig) -> tuple[Prices, str]:

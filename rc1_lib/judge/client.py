@@ -254,7 +254,7 @@ class JudgeClient:
         unbilled = (
             failure.fault in (AttemptOutcome.RATE_LIMITED, AttemptOutcome.REJECTED) or (failure.status or 0) >= 500
         )
-        unbilled |= not failure.sent
+        unbilled |= not failure.sent or self.config.provider not in LIVE
         refused = failure.fault is AttemptOutcome.REFUSED
         self._end(
             replace(
@@ -325,9 +325,9 @@ class JudgeClient:
             raise Stopped(_REFUSED)
 
     def _cost(self, answer: Answer) -> float | None:
-        if answer.billable:
-            return self.spending.cost(answer.tokens_in, answer.tokens_out)
-        return 0.0 if self.config.provider == "rubric" else None
+        if self.config.provider not in LIVE:
+            return 0.0  # whatever usage it reports
+        return self.spending.cost(answer.tokens_in, answer.tokens_out) if answer.billable else None
 
     # ---- bookkeeping ----
 

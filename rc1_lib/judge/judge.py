@@ -19,7 +19,7 @@ from rc1_lib.config.judge import STORE_PATH
 from rc1_lib.config.judge import Judge as JudgeConfig
 from rc1_lib.errors import ConfigError, RC1Error, RowError
 from rc1_lib.judge import rubric
-from rc1_lib.judge.budget import Spending, known_usd
+from rc1_lib.judge.budget import Spending, known_usd, whole_budget
 from rc1_lib.judge.calls import AttemptOutcome, Line, Reply, is_made_up
 from rc1_lib.judge.client import BAD_REPLY_ATTEMPTS, JudgeClient, Stopped, replay_line
 from rc1_lib.judge.limiter import RecentRates
@@ -95,7 +95,7 @@ class Judge:
     async def get(self, names: Sequence[str], wanted: Sequence[SampleRequest], *, fresh: bool) -> Judged:
         """Get samples of dialogues that the store knows; also used to ask again for bad replies."""
         config = self.config
-        spending = Spending(config.budget, config.prices) if self.spending is None else self.spending
+        spending = whole_budget(config) if self.spending is None else self.spending
         client = JudgeClient(config, self.spec, self.store, spending, only_real=self.profile == "prod")
         spent, called = spending.usd, spending.calls
         known = self.store.model_of(endpoint(self.config))

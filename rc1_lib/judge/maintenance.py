@@ -31,12 +31,12 @@ _HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 
 @contextmanager
-def existing_store(run: Run) -> Iterator[Store | None]:
-    """Open the run's store if it exists; never create it."""
-    if not store_path(run).is_file():
+def existing_store(run: Run, where: str = STORE_PATH) -> Iterator[Store | None]:
+    """Open the run's store, or the one at `where`, if it exists; never create it."""
+    if not run.workspace.path(where).is_file():
         yield None
         return
-    with open_store(run) as store:
+    with open_store(run, where) as store:
         yield store
 
 

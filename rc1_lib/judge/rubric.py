@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rc1_lib.judge.calls import Answer, Ask, AttemptOutcome, CallFailedError
 from rc1_lib.records import Message
-from rc1_lib.rows import transcript
+from rc1_lib.rows import chat, transcript
 from rc1_lib.rows.chat import ARGUMENT_OF, ASK
 from rc1_lib.rows.transcript import Call, Transcript, read
 from rc1_lib.text import tokens
@@ -55,7 +55,8 @@ def reply_to(messages: Sequence[Message]) -> str:
 @cache
 def version() -> str:
     """The rules are the model: another rule or another way of reading is another version."""
-    sources = b"".join(Path(file).read_bytes() for file in (__file__, transcript.__file__, tokens.__file__))
+    files = (__file__, transcript.__file__, chat.__file__, tokens.__file__)
+    sources = b"".join(Path(file).read_bytes() for file in files)
     return f"{NAME}-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 

@@ -243,10 +243,11 @@ class Store:
             self._db.execute(
                 f"INSERT INTO replies ({_REPLY}) VALUES ({', '.join('?' * 12)}) ON CONFLICT DO UPDATE SET "
                 f"{', '.join(f'{name} = excluded.{name}' for name in _REPLY.split(', ')[2:])} "
-                "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL",  # a bad reply never replaces a good one
+                # a bad reply never replaces a good one that still counts
+                "WHERE excluded.scores IS NOT NULL OR replies.scores IS NULL OR replies.stored <= ?",
                 (
                     line.ask_key, line.model, when, line.spec, line.dialogue, line.sample, line.outcome.value, text,
-                    scores, line.detail, line.request_id, line.reply_sha256,
+                    scores, line.detail, line.request_id, line.reply_sha256, self._oldest(),
                 ),
             )  # fmt: skip
             if answered:

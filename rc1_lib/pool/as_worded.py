@@ -17,8 +17,7 @@ from rc1_lib.pool.templates import Pack, Template
 from rc1_lib.records import Message, Passage, Row
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF, ASK
 from rc1_lib.rows.inconsistency import Inconsistency, Kind
-
-_HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]+")
+from rc1_lib.task_specs.record_fields import HAN, mostly_chinese
 
 
 def as_worded(row: Row, pack: Pack) -> Iterator[Inconsistency]:
@@ -93,9 +92,9 @@ def _allowed(row: Row, message: Message, template: Template) -> set[str]:
 
 
 def language(row: Row) -> Iterator[Inconsistency]:
-    """Yield a difference if the label `lang` contradicts the question: counts Han characters against other words."""
-    han, others = len(_HAN.findall(row["question"])), len(_LETTERS.findall(row["question"]))
-    if (row["lang"] == "zh" and not han) or (row["lang"] == "en" and han > others):
+    """Yield a difference if the label `lang` contradicts the question: an English one is not mostly Chinese."""
+    han = HAN.search(row["question"]) is not None
+    if (row["lang"] == "zh" and not han) or (row["lang"] == "en" and mostly_chinese(row["question"])):
         yield Inconsistency(Kind.LABEL, "lang", row["lang"], "zh" if han else "en")
 
 

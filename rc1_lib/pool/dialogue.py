@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Sequence
 
 import orjson
 
+from rc1_lib.answer_rules.message import MARK
 from rc1_lib.config.data import Pool, Recipe
 from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.prompting import How, Posed, may_be_stated, pose
@@ -195,11 +197,15 @@ def _final(lang: str, template: Template, answer: str, reason: str, rng: random.
 
 
 def closing_reason(steps: Sequence[Step], support: Sequence[str], lang: str) -> str:
-    """Return the reason that a sound dialogue may close with: its sums, or the last supporting sentence."""
+    """Return the reason that a sound dialogue may close with: its sums, or the last supporting sentence.
+
+    Empty if that sentence has an answer mark, since the message would then give two answers.
+    """
     sums = [f"{step.argument} = {step.result}" for step in steps if step.tool == "calc"]
     if sums:
         return ("，" if lang == "zh" else ", ").join(sums)
-    return support[-1].rstrip(".。 ") if support else ""
+    reason = support[-1].rstrip(".。 ") if support else ""
+    return "" if re.search(MARK, reason) else reason
 
 
 # What a row's user replies if asked, recorded in the row so that the environment needs nothing else.

@@ -5,7 +5,7 @@ computed from these with whole-array arithmetic. N-grams never cross from one te
 
 Sources: distinct-n is Li et al. 2016 (A Diversity-Promoting Objective Function for Neural Conversation Models); Zipf
 1949 (Human Behavior and the Principle of Least Effort); KL is Kullback and Leibler 1951 with the additive smoothing
-described by Chen and Goodman 1999; JS is Lin 1991 (Divergence Measures Based on the Shannon Entropy).
+described by Chen and Goodman 1999.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class WindowedDistinct:
     """Distinct-n over windows of equal size, which, unlike the raw value, does not fall as the corpus grows."""
 
     mean: float
-    p10: float
     minimum: float
     windows: int
 
@@ -118,7 +117,7 @@ def windowed_distinct(
         ordered = np.sort(windows.reshape(-1, size), axis=1)
         found.append((1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1)) / size)
     shares = np.concatenate(found)
-    return WindowedDistinct(float(shares.mean()), float(np.quantile(shares, 0.1)), float(shares.min()), len(shares))
+    return WindowedDistinct(float(shares.mean()), float(shares.min()), len(shares))
 
 
 def zipf_slope(texts: pl.Series, ranks: int = 1000) -> float:
@@ -157,20 +156,6 @@ def kl_divergence(texts: pl.Series, reference: pl.Series, n: int = 3, alpha: flo
     p, q = _shares(ours + alpha, kinds), _shares(theirs + alpha, kinds)
     # Clipped, since rounding may leave -1e-17 for near-equal sides.
     return max(0.0, float(np.sum(kinds * p * np.log(p / q))))
-
-
-def js_divergence(texts: pl.Series, reference: pl.Series, n: int = 3) -> float:
-    """Compute the Jensen-Shannon divergence in nats over word n-grams: symmetric, in [0, ln 2], without smoothing.
-
-    Raises:
-        RowError: when either side has no text of n words.
-    """
-    ours, theirs, kinds = _paired_counts(texts, reference, n)
-    p, q = _shares(ours, kinds), _shares(theirs, kinds)
-    middle = (p + q) / 2
-    # 0 log 0 is 0: where a share is 0, the middle takes its place in the ratio, so that the logarithm is log 1.
-    halves = (np.sum(kinds * side * np.log(np.where(side > 0, side, middle) / middle)) for side in (p, q))
-    return min(max(0.0, float(sum(halves)) / 2), float(np.log(2)))
 
 
 def _shares(counts: Floats, kinds: Floats) -> Floats:

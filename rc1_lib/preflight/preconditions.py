@@ -7,7 +7,7 @@ from rc1_lib.calibration.hacking_checks import MIN_PROMPTS
 from rc1_lib.calibration.judged_rows import dimensions
 from rc1_lib.calibration.reward_hacking import library
 from rc1_lib.check_words import gate_sentence
-from rc1_lib.config.file import load_config
+from rc1_lib.config.file import flatten, load_config
 from rc1_lib.config.source_path import are_finished, source_path
 from rc1_lib.errors import ConfigError
 from rc1_lib.evidence import Evidence
@@ -15,6 +15,7 @@ from rc1_lib.gates.gate_list import PREFLIGHT, evaluate
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
+from rc1_lib.masking import mask, mask_tree, secrets
 from rc1_lib.preflight.ticket import check_base
 from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.records import PASSING
@@ -43,6 +44,7 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
     Raises:
         RC1Error: says what to change.
     """
+    check_no_secret(run)
     check_waiver_reasons(run)
     if calibrates:
         check_can_calibrate(run)
@@ -54,6 +56,26 @@ def check_preconditions(run: Run, *, calibrates: bool, ticket: bool) -> None:
             check_can_train(run)
     if ticket:
         check_can_issue(run)
+
+
+_SECRET = 12
+"""Length of the shortest secret that is looked for: shorter ones may be words, such as the key of a free server."""
+
+
+def check_no_secret(run: Run) -> None:
+    """Reject settings that contain a secret of the environment: ticket and reports must hold the settings unmasked.
+
+    Raises:
+        ConfigError: names the setting, never its value.
+    """
+    hidden = [secret for secret in secrets() if len(secret) >= _SECRET]
+    given = [override.partition("=")[::2] for override in run.overrides]
+    for key, value in [*flatten(run.config.model_dump(mode="json")).items(), *given]:
+        if mask_tree(value, hidden) != value:
+            raise ConfigError(
+                f"{mask(key, hidden)}: contains a secret of the environment, which ticket and reports would show; take "
+                f"it out, since RC1 reads keys from the environment alone"
+            )
 
 
 def check_waiver_reasons(run: Run) -> None:

@@ -53,11 +53,17 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
         also: further files, relative to the workspace: the report page.
 
     Raises:
-        RC1Error: when a file is missing or contains a secret, or when another process writes into the workspace.
+        RC1Error: when a file is missing or contains a secret, one that the ticket pins has changed since `check_ready`,
+            or another process writes into the workspace.
     """
     run = ready.run
     paths = {**packed(ready), **{name: run.workspace.path(name) for name in also}}
     contents = {name: _read(name, path) for name, path in paths.items()}
+    artifacts = key_artifacts(ready)
+    for one in artifacts.values():
+        content = contents.get(str(one["path"]))
+        if content is not None and hashlib.sha256(content).hexdigest() != one["sha256"]:
+            raise RC1Error(f"{one['path']}: changed after it was verified; run again when nothing writes to it")
     contents[LOCK] = installed().encode()
     manifest = {
         "key": ready.key,
@@ -67,7 +73,7 @@ def write_package(ready: Ready, sign: Ed25519PrivateKey | None = None, also: tup
         "config_sha256": run.config_sha256,
         "waived": ready.ticket["waived"],
         "not_applicable": ready.ticket["not_applicable"],
-        "artifacts": key_artifacts(ready),
+        "artifacts": artifacts,
     }
     contents[MANIFEST] = orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
     target = f"{FOLDER}/rc1_{ready.key}.tar"

@@ -314,7 +314,8 @@ def _reward(run: Run, rounds: Sequence[Round]) -> _Section:
                 models = ", ".join(scoring["models"])
                 counts = [f"{scoring[key]:,.0f}" for key in ("rows", "calls", "replayed")]
                 share, unstable = f"{100 * scoring['coverage']:.1f} %", str(len(scoring["unstable"]))
-                costs.append((name, models, *counts, share, unstable, f"${scoring['usd']:,.2f}"))
+                usd = "unknown" if scoring["usd"] is None else f"${scoring['usd']:,.2f}"
+                costs.append((name, models, *counts, share, unstable, usd))
     section.files += reports
     head = ("report", "model", "dialogues", "calls", "replayed", "scored", "unstable", "cost")
     section.tables.append(Rows("The judge: asked, replayed, paid", head, costs))

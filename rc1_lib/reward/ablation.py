@@ -23,8 +23,8 @@ _ROUNDING = 1e-9
 """Rewards this close are equal: they differ only in the order of additions."""
 _DIGITS = 12
 """Figures are rounded to this many digits, so that differences that cancel give exactly 0."""
-_OF_PROMPT = ("needs_clarification", "task", "bucket")
-_OF_DIALOGUE = ("prompt", "clarifications", "solved", "turns")
+_NEEDS = "needs_clarification"
+_OF_DIALOGUE = ("prompt", _NEEDS, "clarifications", "solved", "turns")
 _OF_SCORE = ("main", "penalty")
 
 
@@ -98,13 +98,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Ablation:
-    """The comparison over all prompts, with its intervals, and by task and by difficulty."""
+    """The comparison over all prompts, with its intervals."""
 
     overall: Contrast
     intervals: Mapping[str, Interval]
     """Intervals of `rate_drop_pct`, `turns_up` and `success_drop_pp`, from resampled prompts."""
-    by_task: Mapping[str, Contrast]
-    by_bucket: Mapping[str, Contrast]
     counts: Counts
 
     @property
@@ -115,14 +113,11 @@ class Ablation:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready copy, with None for undefined figures.
 
-        `figures` has `without` and `with`, and each difference with its interval; `by_task` and `by_bucket` have the
-        same without intervals.
+        `figures` has `without` and `with`, and each difference with its interval.
         """
         intervals = {name: interval.to_dict() for name, interval in self.intervals.items()}
         return {
             "figures": {**self.overall.to_dict(), **intervals},
-            "by_task": {name: part.to_dict() for name, part in self.by_task.items()},
-            "by_bucket": {name: part.to_dict() for name, part in self.by_bucket.items()},
             "counts": asdict(self.counts),
             "coverage": self.coverage,
         }
@@ -135,15 +130,14 @@ def ablate(frame: pl.DataFrame, *, confidence: float, resamples: int, seed: int)
 
     Args:
         frame: dialogues with the columns `prompt`, `main` (null without a score), `penalty`, `clarifications`,
-            `needs_clarification`, `solved`, `turns`, `task`, `bucket`; the last two and `needs_clarification` belong to
-            the prompt and are the same for all its dialogues.
+            `needs_clarification` (the same for all dialogues about a prompt), `solved`, `turns`.
         resamples: bootstrap samples of prompts.
 
     Raises:
         RC1Error: when there are no dialogues, a column is missing or has nulls or rewards that are not numbers, or
             dialogues disagree about their prompt.
     """
-    _check(frame, (*_OF_DIALOGUE, *_OF_PROMPT, *_OF_SCORE), may_be_null="main")
+    _check(frame, (*_OF_DIALOGUE, *_OF_SCORE), may_be_null="main")
     scored = frame.filter(pl.col("main").is_not_null())
     finite = scored.select((pl.col("main").is_finite() & pl.col("penalty").is_finite()).all()).item()
     if not finite:
@@ -178,12 +172,11 @@ def _check(frame: pl.DataFrame, columns: Sequence[str], may_be_null: str = "") -
     holes = [name for name in columns if name != may_be_null and frame[name].null_count()]
     if holes:
         raise RC1Error(f"the ablation found dialogues without {', '.join(holes)}; only 'main' may be null (no score)")
-    torn = frame.group_by("prompt").agg(pl.col(name).n_unique() for name in _OF_PROMPT)
-    torn = torn.filter(pl.any_horizontal(pl.col(name) > 1 for name in _OF_PROMPT))
+    torn = frame.group_by("prompt").agg(pl.col(_NEEDS).n_unique()).filter(pl.col(_NEEDS) > 1)
     if torn.height:
         raise RC1Error(
-            f"dialogues about the prompt '{torn['prompt'].sort()[0]}' disagree in {', '.join(_OF_PROMPT)}, "
-            f"which belong to the prompt; use the same values for all dialogues about a prompt"
+            f"dialogues about the prompt '{torn['prompt'].sort()[0]}' disagree in {_NEEDS}, "
+            f"which belongs to the prompt; use the same value for all dialogues about a prompt"
         )
 
 
@@ -192,7 +185,7 @@ def _prompts(dialogues: pl.DataFrame) -> pl.DataFrame:
     return (
         dialogues.group_by("prompt")
         .agg(
-            *(pl.col(name).first() for name in _OF_PROMPT),
+            pl.col(_NEEDS).first(),
             dialogues=pl.len(),
             asking=(pl.col("clarifications") > 0).sum(),
         )
@@ -201,7 +194,7 @@ def _prompts(dialogues: pl.DataFrame) -> pl.DataFrame:
 
 
 def _shown(prompts: pl.DataFrame) -> dict[str, int]:
-    plain, asking, dialogues = ~pl.col("needs_clarification"), pl.col("asking"), pl.col("dialogues")
+    plain, asking, dialogues = ~pl.col(_NEEDS), pl.col("asking"), pl.col("dialogues")
     return prompts.select(
         with_choice=(dialogues > 1).sum(),
         nothing_missing=plain.sum(),
@@ -244,12 +237,7 @@ def _ablation(pairs: pl.DataFrame, counts: Counts, *, confidence: float, resampl
     else:
         nothing = Interval(math.nan, math.nan, math.nan, confidence, 0)
         intervals = dict.fromkeys(figures(np.ones(0)), nothing)
-    return Ablation(overall, intervals, _split(pairs, "task"), _split(pairs, "bucket"), counts)
-
-
-def _split(pairs: pl.DataFrame, column: str) -> dict[str, Contrast]:
-    names: list[str] = pairs[column].unique().sort().to_list()
-    return {name: _compare(pairs.filter(pl.col(column) == name)) for name in names}
+    return Ablation(overall, intervals, counts)
 
 
 def _compare(pairs: pl.DataFrame) -> Contrast:
@@ -262,7 +250,7 @@ def _compare(pairs: pl.DataFrame) -> Contrast:
 
 
 def _figures(pairs: pl.DataFrame, suffix: str) -> Figures:
-    needs = pairs["needs_clarification"].to_numpy().astype(bool)
+    needs = pairs[_NEEDS].to_numpy().astype(bool)
     asked, solved, turns = (pairs[name + suffix].to_numpy() for name in ("asked", "solved", "turns"))
     return Figures(
         overclar_rate=_mean(asked[~needs]),
@@ -279,7 +267,7 @@ class _Differences:
     """
 
     def __init__(self, pairs: pl.DataFrame) -> None:
-        self._plain = ~pairs["needs_clarification"].to_numpy().astype(bool)
+        self._plain = ~pairs[_NEEDS].to_numpy().astype(bool)
         self._asked = pairs["asked"].to_numpy()
         self._asked_less = self._asked - pairs["asked.with"].to_numpy()
         self._solved_less = pairs["solved"].to_numpy() - pairs["solved.with"].to_numpy()

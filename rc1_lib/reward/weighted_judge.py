@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from rc1_lib.check_words import check_line
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.budget import whole_budget
 from rc1_lib.judge.judge import Judge, check_judge, open_judge, open_store
 from rc1_lib.judge.prompt import JudgeSpec, read_spec
 from rc1_lib.judge.results import MIN_COVERAGE, Judged, JudgeStoppedError
@@ -111,7 +111,7 @@ class WeightedJudge:
         if isinstance(source, Run):
             check_judge(source)
         self._source = source
-        self._spending = Spending(config.budget, config.prices)
+        self._spending = whole_budget(config)
         self._lock = threading.Lock()
         self._asked = self._scored = self._in_a_row = 0
         self._log = RewardLog("dialogues")

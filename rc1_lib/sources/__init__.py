@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from rc1_lib.config.run_config import RunConfig
@@ -15,7 +16,7 @@ from rc1_lib.sources.embedded import generate
 from rc1_lib.sources.gym import PREFIX, load_gym
 from rc1_lib.sources.hub import load_hub, local_files
 from rc1_lib.sources.loaded import Loaded
-from rc1_lib.sources.local import data_files, load_local
+from rc1_lib.sources.local import files_of_tasks, load_local
 from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.task_specs import task_names
 from rc1_lib.workspace.artifacts import Workspace, sha256_files, sha256_json
@@ -72,7 +73,8 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
     """Return the SHA-256 of the source's files; "embedded" or "hub" for a source without files here.
 
     Raises:
-        SourceError: when the source does not exist, or is a file that does not contain rows.
+        SourceError: when the source does not exist, is a file that does not contain rows, or is a folder without files
+            for a task of the mix, or with data that are not read.
     """
     use = config.sources.use
     if use == "embedded":
@@ -86,7 +88,10 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
         raise SourceError(f"{place}: source not found; sources.use takes embedded, hub, a folder or a .jsonl file")
     if place.is_file() and not is_rows(place):
         raise SourceError(f"{place}: is a file; expected a folder of data sets, or finished rows in a .jsonl file")
-    return sha256_known(place) if place.is_file() else sha256_files(place, data_files(place))
+    if place.is_file():
+        return sha256_known(place)
+    # Only what is read: the folder may be a workspace's, to which RC1 adds files.
+    return sha256_files(place, chain.from_iterable(files_of_tasks(place, list(config.datasets)).values()))
 
 
 def _hub(config: RunConfig, tasks: Sequence[Task]) -> dict[Task, Loaded]:

@@ -11,7 +11,7 @@ from rc1_lib.errors import SourceError
 from rc1_lib.records import SourceKey, Task
 from rc1_lib.sources.columns import parser_of, require_rule
 from rc1_lib.sources.loaded import Entry, Loaded, collect, require_questions
-from rc1_lib.sources.local import data_in
+from rc1_lib.sources.local import check_all_read, data_in
 from rc1_lib.task_specs import task_spec
 from rc1_lib.workspace.input_files import form_of
 
@@ -102,6 +102,7 @@ def local_files(name: str) -> list[str]:
         files = list(map(str, data_in(path)))
         if not files:
             raise SourceError(f"{path} has no .json, .jsonl or .parquet files; put the data set's files there.")
+        check_all_read(path)
         return files
     if path.is_file():
         return [str(path)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from rc1_lib.workspace.input_files import form_of, is_hidden
 
 _TABLE = ".parquet"
 _FORMS = (".json", ".jsonl", _TABLE)
+_OTHERS = (".csv", ".tsv", ".ndjson", ".arrow", ".bz2", ".xz", ".zip")
+"""Forms and packings of data that are not read."""
 _SAVED = ("dataset_dict.json", "state.json")
 """A folder with one of these and Arrow files was written by `save_to_disk`."""
 _SHOWN = 3
@@ -38,9 +41,9 @@ def load_local(
         columns: task -> key -> column of its files, where these have other names than the task's keys.
 
     Raises:
-        SourceError: when a folder is missing or has no such file, a file is damaged, more than `max_unusable` of the
-            records are unusable (the message names file, line and key), a task ends up without questions, or mapped
-            answers do not fit its rule.
+        SourceError: as `files_of_tasks`, and when a file is damaged, more than `max_unusable` of the records are
+            unusable (the message names file, line and key), a task ends up without questions, or mapped answers do not
+            fit its rule.
     """
     found = {}
     for task, files in files_of_tasks(root, tasks).items():
@@ -54,8 +57,8 @@ def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:
     """Return each task's files in `root/<task>`, in the order of their names.
 
     Raises:
-        SourceError: when a folder was written by `save_to_disk`, or tasks have no files; names these tasks, files of
-            another form, and files outside the tasks' sub-folders.
+        SourceError: when a folder was written by `save_to_disk`, tasks have no files, or data would not be read; names
+            these tasks, files of another form, and files outside the tasks' sub-folders.
     """
     check_not_saved(root)
     found = {task: data_in(root / task) for task in tasks}
@@ -72,12 +75,29 @@ def files_of_tasks(root: Path, tasks: Sequence[Task]) -> dict[Task, list[Path]]:
             + (f". {misplaced}: not in the sub-folder of a task, so not read" if misplaced else "")
             + ". docs/how-to/own-source.md shows the form of each task"
         )
+    for task in tasks:
+        check_all_read(root / task)
     return found
 
 
-def data_files(folder: Path) -> list[Path]:
-    """Return the data files below a folder, at any depth, sorted by path; hidden ones are left out."""
-    return sorted(path for path in folder.rglob("*") if _is_data(path) and not is_hidden(path, folder))
+def check_all_read(folder: Path) -> None:
+    """Reject data in or below a data set's folder that `data_in` leaves out, and names that cannot be hashed.
+
+    Raises:
+        SourceError: names the file, or the linked folder.
+    """
+    for path in sorted(folder.rglob("*")):
+        linked = path.is_symlink() and path.is_dir()
+        if is_hidden(path, folder) or not (linked or (path.is_file() and form_of(path) in (*_FORMS, *_OTHERS))):
+            continue
+        name = str(path.relative_to(folder))
+        if name != name.encode(errors="ignore").decode():
+            raise SourceError(f"{folder}: the file name {os.fsencode(name)!r} is not UTF-8; rename the file")
+        if linked or path.parent != folder or form_of(path) not in _FORMS:
+            raise SourceError(
+                f"{path}: would not be read, only .json, .jsonl and .parquet files in {folder} itself are; convert it "
+                f"or move it there, or take it out if it holds no records"
+            )
 
 
 def data_in(folder: Path) -> list[Path]:

@@ -29,6 +29,8 @@ MOST_WORDS = 20
 _ASK = "What is the answer?"
 """The question of a record whose only sentence is what it is about, such as `7, 9, 11, ?`."""
 _NOT_ABOUT = "nothing can be withheld: the question asks about no name that the text has"
+_WITHOUT_ALIASES = {"any_number": same_number, "any_verdict": same_verdict}
+"""Rules that would reject a second answer that differs from the first."""
 
 
 def parser(task: str, read: Callable[[object], str]) -> Parser:
@@ -44,6 +46,9 @@ def parser(task: str, read: Callable[[object], str]) -> Parser:
             raise record_fields.wrong_type("question", record["question"], "a question")
         choices = _choices(record)
         answer, *aliases = map(read, _answers(record, choices))
+        rule = _WITHOUT_ALIASES.get(task)
+        if rule and not all(rule(alias, answer) for alias in aliases):
+            raise UnusableRecord("several answers that differ")
         others = choices.keys() - {answer, *aliases}
         if task == "any_text" and any(same_name(other, answer, aliases) for other in others):
             raise UnusableRecord("the rule takes another choice for the answer")

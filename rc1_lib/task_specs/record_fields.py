@@ -10,7 +10,12 @@ from rc1_lib.errors import SourceError
 from rc1_lib.task_specs.spec import UnusableRecord
 from rc1_lib.task_specs.wording import tidy
 
-_HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]")
+HAN, _LETTERS = re.compile(r"[\u3400-\u9fff]"), re.compile(r"[^\W\d_\u3400-\u9fff]")
+
+
+def mostly_chinese(said: str) -> bool:
+    """Whether a text has more Han characters than other letters."""
+    return len(HAN.findall(said)) > len(_LETTERS.findall(said))
 
 
 def required(record: Mapping[str, Any], key: str) -> Any:
@@ -32,7 +37,7 @@ def text(record: Mapping[str, Any], key: str) -> str:
 def question(record: Mapping[str, Any]) -> str:
     """Return the tidied question. Raises SourceError as `text` does, and UnusableRecord if it is mostly Chinese."""
     found = tidy(text(record, "question"))
-    if len(_HAN.findall(found)) > len(_LETTERS.findall(found)):
+    if mostly_chinese(found):
         raise UnusableRecord("the question is mostly Chinese; the templates for any data set are English")
     return found
 

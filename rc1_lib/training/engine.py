@@ -309,7 +309,8 @@ class PolicyEngine(Engine):
 
     def _autocast(self) -> torch.autocast:
         half = self.precision is not Precision.FP32
-        return torch.autocast(self.device.type, dtype=self.precision.dtype, enabled=half)
+        # Without its cache, which would keep the adapter of an update's first step for all steps after it.
+        return torch.autocast(self.device.type, dtype=self.precision.dtype, enabled=half, cache_enabled=False)
 
     # State.
 

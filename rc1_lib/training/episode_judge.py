@@ -19,14 +19,14 @@ from rc1_lib.calibration.judge_baseline import drift_verdict
 from rc1_lib.calibration.judged_rows import UNSTABLE_WEIGHT, dimensions
 from rc1_lib.calibration.weights_file import named_report, read_content, read_weights
 from rc1_lib.check_words import check_line
-from rc1_lib.config.judge import Budget
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.judge.budget import Spending
+from rc1_lib.judge.budget import NO_LIMIT, Spending, known_usd, whole_budget
 from rc1_lib.judge.judge import check_judge, open_judge, open_store, score_unbilled
 from rc1_lib.judge.maintenance import Paid, paid_in
 from rc1_lib.judge.prompt import dialogue_sha256, read_spec, scoring_settings
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.judge.results import Judged, JudgeStoppedError
+from rc1_lib.judge.rubric import NAME as RUBRIC
 from rc1_lib.provenance.pinned_files import check_vouched
 from rc1_lib.records import Message
 from rc1_lib.reward.weighted_judge import STAGE, Rated, RewardLog, finish, rated
@@ -43,7 +43,6 @@ ASKED = "asked"
 """Folder with one file per step that has no scores yet: who has asked about it."""
 MIN_SCORED = 0.9
 """Share of a step's episodes that must have a score: with fewer, what is left would be a choice of the judge's."""
-_NO_LIMIT = Budget(max_usd=None, max_calls=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +53,13 @@ class EpisodeScores:
         values: in [0, 1], in the order of the episodes; None for an unscored episode.
         unstable: number of scored episodes on which the judge's samples disagree.
         calls: calls sent for them, including those of a process that was killed or stopped.
-        usd: cost of these calls.
+        usd: cost of these calls; None if no price is known.
     """
 
     values: tuple[float | None, ...]
     unstable: int
     calls: int = field(default=0, compare=False)
-    usd: float = field(default=0.0, compare=False)
+    usd: float | None = field(default=0.0, compare=False)
 
     @property
     def scored(self) -> int:
@@ -70,7 +69,7 @@ class EpisodeScores:
     def metrics(self) -> dict[str, float]:
         """Return `judge/score`, the mean; `judge/scored`, a share of the step; `judge/unstable`, a share of the scored.
 
-        Also their cost: `costs/judge_calls` and `costs/judge_usd`.
+        Also their cost: `costs/judge_calls` and, if known, `costs/judge_usd`.
         """
         known = [value for value in self.values if value is not None]
         return {
@@ -78,7 +77,7 @@ class EpisodeScores:
             "judge/scored": self.scored / len(self.values),
             "judge/unstable": self.unstable / self.scored if self.scored else 0.0,
             "costs/judge_calls": float(self.calls),
-            USD: self.usd,
+            **({} if self.usd is None else {USD: self.usd}),
         }
 
 
@@ -86,7 +85,8 @@ class EpisodeJudge:
     """Scores episodes from their dialogues alone, without gold answer or outcome.
 
     Attributes:
-        sha256: of everything besides the dialogue that decides a score: weights, judge, instructions, samples, rules.
+        sha256: of the settings that decide a score besides the dialogue: weights, judge and its versions, instructions,
+            samples. It does not cover the code of the rules.
     """
 
     def __init__(self, run: Run) -> None:
@@ -135,12 +135,14 @@ class EpisodeJudge:
         if path.exists():
             return _read(path)
         lost = self._paid_by(asked)
-        found, judged = self._rated(dialogues, Spending(_NO_LIMIT, self._run.config.judge.prices), asked)
+        config = self._run.config.judge
+        found, judged = self._rated(dialogues, Spending(NO_LIMIT, config.prices), asked)
+        calls = lost.calls + judged.calls
         scores = EpisodeScores(
             _steadied(found, UNSTABLE_WEIGHT),
             sum(one.unstable for one in found if one.reward is not None),
-            lost.calls + judged.calls,
-            lost.usd + judged.usd,
+            calls,
+            known_usd(config, lost.usd + judged.usd, calls),
         )
         self._check_coverage(scores, judged)
         write_json(path, asdict(scores))
@@ -162,7 +164,7 @@ class EpisodeJudge:
                 f"judge.budget.max_calls is {judge.budget.max_calls:,}, but the evaluation may need {needed:,} calls "
                 f"(judge.samples for each episode); raise it, or lower training.held_out.judged"
             )
-        found, _ = self._rated(dialogues, Spending(judge.budget, judge.prices), None)
+        found, _ = self._rated(dialogues, whole_budget(judge), None)
         return tuple(one.reward for one in found)
 
     def _paid_by(self, asked: Path) -> Paid:
@@ -185,7 +187,7 @@ class EpisodeJudge:
 
     async def _ask(self, dialogues: Sequence[Sequence[Message]], spending: Spending, asked: Path | None) -> Judged:
         config = self._run.config
-        if config.judge.provider not in LIVE:
+        if config.judge.provider == RUBRIC:
             return score_unbilled(dialogues, config.judge, self._spec, config.gates.stability.max_variance)
         with open_store(self._run, REPLIES) as store:
             if asked is not None:

@@ -69,7 +69,7 @@ def has_checkpoints(run: Run, seeds: Sequence[int]) -> bool:
 def check_control(
     run: Run, kind: ControlKind, resume_from: str | None, *, evaluate: bool, start_over: bool = False
 ) -> None:
-    """Reject flags that a control does not use, and a control of a training without a reward.
+    """Reject flags that a control does not use, and a control whose reward could move no policy.
 
     Raises:
         ConfigError: naming the flag.
@@ -79,6 +79,11 @@ def check_control(
         raise ConfigError(
             f"--control: {training.engine} learns from {training.strategy}, which have no reward, so an uninformative "
             f"reward would change nothing; use {' or '.join(names_of(ENGINES, *PLAYED))}"
+        )
+    if kind == "constant" and training.group_size > 1:
+        raise ConfigError(
+            f"--control constant: {training.engine} learns from differences in reward, and a constant one has none; "
+            f"use --control random"
         )
     flags = {"--resume-from": resume_from is not None, "--start-over": start_over, "--no-evaluate": not evaluate}
     if given := [flag for flag, is_given in flags.items() if is_given]:

@@ -21,6 +21,8 @@ from rc1_lib.environment.world import World
 from rc1_lib.errors import ConfigError
 from rc1_lib.gate_report import GateReport
 from rc1_lib.judge.results import Judged
+from rc1_lib.pool.checked_rows import rows_of
+from rc1_lib.pool.derived import TAKES
 from rc1_lib.run import Run, open_run
 from rc1_lib.runtime.progress import listening
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, FileState, read_json
@@ -120,8 +122,17 @@ def obeying(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
 
 
 def test_gameable_judge_fails_with_the_policy_that_games_it(workspace: Path) -> None:
-    outcome = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=obeying)
+    run, budgets = opened(workspace, *SCORE_ALONE), []
+
+    def noting(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
+        budgets.append(options["spending"])
+        return obeying(run, rows, **options)
+
+    outcome = attack_reward(run, WEIGHTS, judge=noting)
     assert "orders_the_judge: below the scripted expert by" in failed(outcome)
+    assert budgets[0] is budgets[1], "the budget bounds the stage"
+    attacked = len(ATTACKS) * outcome.body["shadow"]["prompts"]
+    assert outcome.body["scoring"]["rows"] == rows_of(run, TAKES).height + attacked, "the report has what both asked"
 
 
 OWN = "gates.reward_hacking.own=[helper.py]"

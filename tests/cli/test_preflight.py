@@ -46,7 +46,7 @@ def check_ticket(rc1: Rc1, place: tuple[Any, ...], *flags: str) -> None:
 
     assert "pass: ticket valid" in rc1("ticket", "verify", *place).out
     assert "configuration differs" in rc1("ticket", "verify", *place, "--set", "pool.seed=1").err
-    assert rc1("ticket", "revoke", *place, "--reason", "a test").code == 0
+    assert rc1("ticket", "revoke", *place[:2], "--reason", "a test").code == 0
     rejected = rc1("ticket", "verify", *place)
     assert rejected.code == 2
     assert "revoked" in rejected.err

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from rc1_lib.errors import ConfigError
 from rc1_lib.preflight.ticket import revoke_ticket
-from rc1_lib.run import Run
+from rc1_lib.run import Run, open_run
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.train_arguments import check_control
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.folder import holding
 from rc1_lib.workspace.state import state_of
@@ -76,6 +78,14 @@ def test_invalid_flags_fail_before_a_server_starts(ask: Ask, own: Run, flags: st
     done = ask("train", *flags.split())
     assert (done.code, sentence in done.err) == (2, True), done.err
     assert not state_of(own.workspace.root).exists()
+
+
+@pytest.mark.parametrize("engine", ["torch_grpo", "trl_dpo"])
+def test_constant_control_of_an_engine_that_compares_rewards_is_refused(engine: str, tmp_path: Path) -> None:
+    run = open_run(workspace=tmp_path, overrides=(f"training.engine={engine}", "training.strategy=groups"))
+    check_control(run, "random", None, evaluate=True)
+    with pytest.raises(ConfigError, match="use --control random"):
+        check_control(run, "constant", None, evaluate=True)
 
 
 def test_profile_step_shows_the_time_by_part_and_writes_no_run(ask: Ask, own: Run) -> None:

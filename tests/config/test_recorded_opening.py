@@ -77,6 +77,30 @@ def test_recorded_prices_and_model_serve_no_other_judge(tmp_path: Path) -> None:
     assert judge("judge.provider=rubric") == (None, None)
 
 
+@pytest.mark.parametrize("written", ["openai", "rubric"])
+def test_address_serves_no_other_provider(tmp_path: Path, written: str) -> None:
+    """The rubric calls nobody, so an address next to it is that of a server that speaks OpenAI's protocol."""
+    own, theirs = "http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1"
+    body = open_run(workspace=tmp_path).config.model_dump(mode="json")
+    body["judge"] |= {"provider": written, "base_url": own}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(body))
+
+    def address(config: str, *overrides: str) -> str | None:
+        return open_run(workspace=tmp_path, config=config, overrides=overrides).config.judge.base_url
+
+    def addresses(config: str) -> list[str | None]:
+        found = [address(config, f"judge.provider={one}") for one in ("openai", "gemini")]
+        return [*found, address(config, "judge.provider=gemini", f"judge.base_url={theirs}")]
+
+    assert addresses("mine.yaml") == [own, None, theirs]
+    for provider in ("rubric", "openai", "gemini"):
+        run = recorded(tmp_path, f"judge.provider={provider}", config="mine.yaml")
+        assert open_run(workspace=tmp_path, config=EFFECTIVE) == run
+        assert addresses(EFFECTIVE) == [own, None, theirs]
+    recorded(tmp_path, f"judge.base_url={theirs}", config="mine.yaml")
+    assert addresses(EFFECTIVE) == [theirs, None, theirs]
+
+
 @pytest.mark.parametrize("edited", [EFFECTIVE, "configs/local.yaml"])
 def test_edited_recorded_configuration_is_rejected(tmp_path: Path, edited: str) -> None:
     shipped = open_run(workspace=PROJECT_ROOT).config_files

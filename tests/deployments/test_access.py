@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -77,6 +78,19 @@ def test_server_that_cannot_prove_itself_is_not_believed_and_gets_no_password(tm
         record_server(tmp_path, Access(port, PASSWORD))
         assert running_server(tmp_path) is None
     assert received and not [one for one in received if "Authorization" in one or "a-password" in one]
+
+
+def test_program_that_speaks_another_protocol_is_no_server(tmp_path: Path) -> None:
+    def greet() -> None:
+        connection, _ = other.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b"SSH-2.0-OpenSSH\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        threading.Thread(target=greet, daemon=True).start()
+        record_server(tmp_path, Access(other.getsockname()[1], PASSWORD))
+        assert running_server(tmp_path) is None
 
 
 @pytest.mark.parametrize("name", [".prefect/rc1-server.json", "server.json"])

@@ -137,6 +137,8 @@ def test_missing_key_of_the_judge_is_named_and_a_key_is_not_shown(opened: Run, m
     assert lacking.failed and "SCORER_API_KEY is not set" in lacking.advice
     assert "uses the Prefect secret rc1-scorer-api-key" in lacking.advice
     assert "the doctor only reads the environment" in lacking.advice
+    unpaid = with_settings(run, "training.reward.judge=0", "training.reward.success=1")
+    assert LOOKS["judge"](unpaid) == Finding(f"none: {unpaid.config.why_not_judged}")
     monkeypatch.setenv("SCORER_API_KEY", "sk-very-secret")
     monkeypatch.setattr(endpoints, "unreachable", lambda address: "")
     there = LOOKS["judge"](run)

@@ -14,7 +14,7 @@ import pytest
 from rc1_lib.evaluation.chance import Chance
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.examples import dialogue_lines, examples_markdown
-from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, ppo_eval_gate, task_check
+from rc1_lib.evaluation.gate import CHECK_OF, GROUPS, PROMPTS, clear_check, ppo_eval_gate, task_check
 from rc1_lib.evaluation.report import Provenance, evaluation_key, write_evaluation
 from rc1_lib.evaluation.tables import figures_rows, needed_rows
 from rc1_lib.gate_report import GateReport
@@ -76,7 +76,8 @@ def test_report_names_all_its_inputs_and_outputs(run: Run) -> None:
     verdict = GateResult.from_dict({**report["gate"], "offenders": ()})
     assert verdict.status is Status.PASSED
     assert {check.name for check in verdict.checks if check.op != "info"} == {
-        PROMPTS, *GROUPS.values(), *CHECK_OF.values(), *map(task_check, ("hotpotqa", "strategyqa", "gsm8k"))
+        PROMPTS, *GROUPS.values(), *CHECK_OF.values(),
+        *(check(task) for task in ("hotpotqa", "strategyqa", "gsm8k") for check in (task_check, clear_check)),
     }  # fmt: skip
 
 

@@ -74,14 +74,19 @@ def test_segments_with_damaged_records_are_retrained(done: Ended, tmp_path: Path
     assert (cached(run), checkpoint_hashes(run)) == (0, checkpoint_hashes(done.run))
 
 
-def test_training_resumes_from_a_given_checkpoint(done: Ended, tmp_path: Path) -> None:
+def test_training_resumes_from_a_checkpoint_that_lies_elsewhere(done: Ended, tmp_path: Path) -> None:
     run = copied(done.run, tmp_path / "workspace")
+    elsewhere = tmp_path / "step_00002"
+    shutil.move(run.workspace.path(f"{RUN}/step_00002"), elsewhere)
     shutil.rmtree(run.workspace.path(LAST))
-    state = start(run, resume_from=f"{RUN}/step_00002")
+    state = start(run, resume_from=str(elsewhere))
     assert state.name == "PolicyTrained", state.message
     assert checkpoint_hashes(run) == checkpoint_hashes(done.run)
     (one,) = read_json(run.workspace.path("reports/train.json"))["runs"]
     assert [(part["first"], part["last"]) for part in one["segments"]] == [(2, 2), (3, 4)]
+    shutil.rmtree(run.workspace.path(f"{RUN}/step_00002"))
+    assert start(run, resume_from=str(elsewhere)).name == "PolicyTrained"
+    assert run.workspace.path(f"{RUN}/latest").resolve().name == "step_00004"
 
 
 def test_run_with_other_code_is_rejected_unless_it_starts_over(

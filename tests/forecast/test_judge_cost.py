@@ -40,6 +40,8 @@ def test_estimate_matches_the_bill_of_the_server(fresh_copy: Callable[..., Run])
         data, old = shadow_and_takes(run), dict(run.config.reward.old_weights)
         stages = preflight_stages(run, data)
         most = cost_of(stages, tokens_of(run), run.config.judge.prices)
+        rounds_alone = preflight_stages(run, data, calibrates=False)[0]
+        assert (rounds_alone.name, rounds_alone.calls) == ("shadow_run", stages[0].calls)
         assert server.stats().requests == 0 and tokens_of(run).measured == 0 and most.stored == 0
 
         baseline_run(run)
@@ -96,13 +98,13 @@ def test_cost_above_the_limit_is_rejected_before_the_first_call(fresh_copy: Call
     with running(Behaviour()) as server:
         run = fresh_copy(*overrides(server.base_url), *FEW, "judge.ask_above_usd=0.01")
         with pytest.raises(RC1Error, match=r"USD, .*judge\.ask_above_usd .*0\.01; rc1 probe-scorer.*Nobody"):
-            check_preflight_cost(run, rounds=2, agreed=False)
+            check_preflight_cost(run, rounds=(1, 2), agreed=False)
         with pytest.raises(RC1Error, match=r"judge\.ask_above_usd"):
-            check_preflight_cost(run, rounds=2, agreed=False, calibrates=False)
-        check_preflight_cost(run, rounds=0, agreed=False, calibrates=False)
-        check_preflight_cost(run, rounds=2, agreed=True)
+            check_preflight_cost(run, rounds=(1, 2), agreed=False, calibrates=False)
+        check_preflight_cost(run, rounds=(), agreed=False, calibrates=False)
+        check_preflight_cost(run, rounds=(1, 2), agreed=True)
         for enough in (1000.0, None):
             judge = run.config.judge.model_copy(update={"ask_above_usd": enough})
             other = replace(run, config=run.config.model_copy(update={"judge": judge}))
-            check_preflight_cost(other, rounds=2, agreed=False)
+            check_preflight_cost(other, rounds=(1, 2), agreed=False)
         assert server.stats().requests == 0

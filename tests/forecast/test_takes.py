@@ -1,16 +1,15 @@
-"""Statistics of rollouts: pass@k against enumeration, flat rewards, and the smallest effect against simulation."""
+"""Statistics of rollouts: flat rewards, and the smallest effect against simulation."""
 
 from __future__ import annotations
 
 import math
 import random
-from itertools import combinations
 from statistics import NormalDist, fmean, stdev
 
 import pytest
 
 from rc1_lib.forecast.learnability import Trial, learnability_gate
-from rc1_lib.forecast.takes import Takes, learnable, pass_at, smallest_effect_pp
+from rc1_lib.forecast.takes import Takes, learnable, smallest_effect_pp
 from rc1_lib.forecast.turns import Turns
 from rc1_lib.records import BUCKETS
 from rc1_lib.sources.embedded import EMBEDDED_TASKS as TASKS
@@ -29,12 +28,6 @@ def made(right: int, of: int = 4, *, task: str = "gsm8k", bucket: str = "easy", 
 def everywhere(right: int = 1, **how: bool) -> list[Takes]:
     """The rollouts of 40 prompts per task and bucket."""
     return [made(right, task=task, bucket=bucket, **how) for task in TASKS for bucket in BUCKETS for _ in range(40)]  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(("n", "right", "k"), [(4, 1, 2), (5, 3, 2), (6, 0, 3), (5, 2, 5)])
-def test_pass_at_k_is_the_share_of_draws_with_a_solved_one(n: int, right: int, k: int) -> None:
-    draws = list(combinations([True] * right + [False] * (n - right), k))
-    assert pass_at(n, right, k) == pytest.approx(fmean(any(draw) for draw in draws))
 
 
 def test_rollouts_are_flat_if_no_two_rewards_differ() -> None:

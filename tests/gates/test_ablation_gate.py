@@ -39,7 +39,7 @@ def dialogues(
     rows: list[dict[str, Any]] = []
     for number in range(plain + 20):
         needs = number >= plain
-        prompt = {"prompt": f"{number:03d}", "needs_clarification": needs, "task": "gsm8k", "bucket": "easy"}
+        prompt = {"prompt": f"{number:03d}", "needs_clarification": needs}
         penalty = 0.0 if needs else alpha * min(1, CAP)
         solved = not needs and number >= quiet_fails
         rows += [

@@ -92,10 +92,6 @@ def test_identical_gold_answers_fail(rows: pl.DataFrame, monkeypatch: pytest.Mon
     }  # fmt: skip
 
 
-def test_an_empty_pool_fails(rows: pl.DataFrame) -> None:
-    assert failed(judged(rows.head(0))) == {"tasks with gold answers"}
-
-
 def test_the_rule_of_a_custom_task_is_checked(rows: pl.DataFrame) -> None:
     custom = replace(gsm8k.SPEC, name="own_sums", is_right=rules.first_number)
     numbers = rows.filter(pl.col("task") == "gsm8k").with_columns(task=pl.lit("own_sums"))

@@ -281,6 +281,12 @@ def test_identical_replies_pass_at_temperature_0() -> None:
     }
 
 
+def test_cost_without_prices_is_unknown_and_not_0() -> None:
+    unpriced = where(honest(3), LIVE, cost_usd=pl.lit(None, pl.Float64))
+    assert value(anti_simulation(honest(3)), "cost of these, USD") > 0
+    assert value(anti_simulation(unpriced), "cost of these, USD") == "unknown: set judge.prices"
+
+
 def test_only_the_last_scorings_are_checked() -> None:
     """Earlier fakes are not checked; the newest lines are, in whatever order the rows come."""
     log = honest(5)

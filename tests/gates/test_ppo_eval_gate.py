@@ -22,6 +22,7 @@ from rc1_lib.evaluation.gate import (
     RIGHT,
     RIGHT_NEEDED,
     TURNS,
+    clear_check,
     ppo_eval_gate,
     task_check,
 )
@@ -42,6 +43,7 @@ def judged(frame: pl.DataFrame, **changed: Any) -> GateResult:
 
 
 TASKS = {task_check(task) for task in ("hotpotqa", "strategyqa", "gsm8k")}
+CLEAR = {clear_check(task) for task in ("hotpotqa", "strategyqa", "gsm8k")}
 
 
 def advice(result: GateResult, name: str) -> str:
@@ -56,7 +58,7 @@ def test_a_policy_that_learned_when_to_ask_passes_every_check() -> None:
     result = judged(table())
     assert failed(result) == set()
     assert {check.name for check in result.checks if check.op != "info"} == {
-        PROMPTS, *GROUPS.values(), *CHECK_OF.values(), *TASKS
+        PROMPTS, *GROUPS.values(), *CHECK_OF.values(), *TASKS, *CLEAR
     }  # fmt: skip
     assert GateResult.from_dict(result.to_dict()) == result
 
@@ -83,7 +85,7 @@ def test_wasted_turns_fail_only_in_turns() -> None:
 
 def test_worse_answers_fail_every_check_on_success_and_right_answers() -> None:
     worse = judged(table(ppo=replace(PPO, solves_asked=0.1, solves_clear=0.4)))
-    assert failed(worse) == {NEEDED, HARD, RIGHT_NEEDED, RIGHT, *TASKS}
+    assert failed(worse) == {NEEDED, HARD, RIGHT_NEEDED, RIGHT, *TASKS, *CLEAR}
 
 
 def test_success_that_rises_only_because_a_question_came_first_fails() -> None:
@@ -112,6 +114,14 @@ def test_a_policy_that_unlearns_one_task_of_three_fails_by_its_name(task: str) -
     assert f"unlearned {task} where asking is needed (success and right answers fell)" in advice(
         result, task_check(task)
     )
+
+
+def test_a_policy_that_unlearns_complete_prompts_of_one_task_fails_although_the_mean_rises() -> None:
+    clear = of_ppo(~pl.col("needs") & (pl.col("task") == "gsm8k"))
+    lost = table().filter(clear & pl.col("right"))["row_id"].sort().head(40)
+    result = judged(wrong(clear & pl.col("row_id").is_in(lost.to_list())))
+    assert failed(result) == {clear_check("gsm8k")}
+    assert "complete prompts of gsm8k" in advice(result, clear_check("gsm8k"))
 
 
 def test_a_fall_of_one_task_within_its_interval_passes() -> None:

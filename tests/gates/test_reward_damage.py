@@ -84,7 +84,7 @@ class RewardGates:
             confidence=CONFIDENCE,
         )
         outcomes = int(scored["solved"].sum()), int((~scored["solved"]).sum())
-        return found, calibration_gate(found, coverage(rows), outcomes, gates.calibration, gates.weights)
+        return found, calibration_gate(found, coverage(rows), outcomes, gates.calibration)
 
     def baseline(self, shadow: pl.DataFrame) -> GateResult:
         compared = self._compare(shadow, self.config.reward.old_weights)

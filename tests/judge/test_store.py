@@ -65,6 +65,16 @@ def test_replies_count_until_ttl_days(tmp_path: Path) -> None:
         assert store.begin(_line(store, "attempt-3"), endpoint=ENDPOINT, fresh=False) is None
 
 
+@pytest.mark.parametrize("expired", [False, True])
+def test_a_refusal_replaces_a_good_reply_only_once_that_has_expired(expired: bool, tmp_path: Path) -> None:
+    now = [1.6e9]
+    with Store(tmp_path / "scores.sqlite", ttl_days=14, clock=lambda: now[0]) as store:
+        _answer(store, "attempt-1")
+        now[0] += 14 * DAY_S * expired
+        _answer(store, "attempt-2", outcome=AttemptOutcome.REFUSED, scores=None)
+        assert store.find(["ask-1"], "judge-1")["ask-1"].scores == (None if expired else SCORES)
+
+
 def test_the_newest_model_version_applies_to_every_process_on_the_store(store: Store, tmp_path: Path) -> None:
     with Store(tmp_path / "scores.sqlite", ttl_days=14) as other:
         _answer(other, "attempt-1")

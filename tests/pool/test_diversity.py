@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from rc1_lib.pool.diversity import (
     distinct_n,
-    js_divergence,
     kl_divergence,
     windowed_distinct,
     zipf_slope,
@@ -55,7 +54,6 @@ def test_windows_have_a_fixed_size_and_the_remainder_is_dropped() -> None:
     assert found.windows == 2
     assert found.mean == pytest.approx((2 / 3 + 1) / 2)
     assert found.minimum == pytest.approx(2 / 3)
-    assert found.p10 == pytest.approx(2 / 3 + 0.1 / 3)
 
 
 def test_zipf_slope_of_an_exact_power_law_is_its_exponent() -> None:
@@ -71,13 +69,8 @@ def test_kl_matches_hand_value() -> None:
 
 
 @given(corpora, corpora, st.sampled_from([0.01, 0.5, 1.0]))
-def test_divergences_are_never_negative_and_js_is_symmetric_and_bounded(
-    ours: pl.Series, theirs: pl.Series, alpha: float
-) -> None:
+def test_kl_is_never_negative(ours: pl.Series, theirs: pl.Series, alpha: float) -> None:
     assert kl_divergence(ours, theirs, alpha=alpha) >= 0
-    js = js_divergence(ours, theirs)
-    assert 0 <= js <= math.log(2)
-    assert js == pytest.approx(js_divergence(theirs, ours))
 
 
 @given(corpora, corpora)

@@ -70,6 +70,19 @@ def test_shipped_waivers_of_the_local_rubric_are_rejected_for_another_judge(tmp_
     check_preconditions(open_run(workspace=tmp_path, overrides=unjudged), calibrates=False, ticket=False)
 
 
+@pytest.mark.parametrize("key", ["gates.waivers.judge_agreement", "training.vllm.base_url"])
+@pytest.mark.parametrize("overridden", [False, True])
+def test_setting_that_contains_a_secret_is_refused_and_not_shown(
+    key: str, overridden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (f"{key}=https://gateway.example/sk-planted-4711/v1", *([f"{key}=http://127.0.0.1:9/v1"] * overridden))
+    check_preconditions(open_run(workspace=tmp_path, overrides=settings), calibrates=False, ticket=False)
+    monkeypatch.setenv("RC1_VLLM_API_KEY", "sk-planted-4711")
+    with pytest.raises(ConfigError, match=rf"^{key}: contains a secret") as caught:
+        check_preconditions(open_run(workspace=tmp_path, overrides=settings), calibrates=False, ticket=False)
+    assert "4711" not in str(caught.value)
+
+
 def test_the_hub_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "find_spec", lambda name: None)
     run = open_run(workspace=tmp_path, overrides=("sources.use=hub",))

@@ -132,6 +132,14 @@ def test_altered_or_unevaluated_checkpoint_stops_the_release(own: Run) -> None:
         check_ready(own)
 
 
+def test_file_that_changes_after_it_was_verified_stops_the_package(own: Run) -> None:
+    ready = check_ready(own)
+    path = own.workspace.path("reports/preflight/round1.json")
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(RC1Error, match=r"round1\.json: changed"):
+        write_package(ready)
+
+
 def test_linked_file_is_packed_under_the_name_of_the_link(own: Run, tmp_path: Path) -> None:
     path = own.workspace.path("reports/metrics.jsonl")
     shutil.move(path, tmp_path / "elsewhere.jsonl")

@@ -134,6 +134,13 @@ def test_a_report_cannot_bring_a_file_into_the_page_that_is_no_picture(name: str
     assert pictures(text) == []
 
 
+def test_cost_of_a_judge_without_prices_is_unknown(tmp_path: Path) -> None:
+    run = open_run(profile="local", workspace=tmp_path)
+    scoring = {"models": ["a"], "rows": 2, "calls": 6.0, "replayed": 0.0, "coverage": 1.0, "unstable": [], "usd": None}
+    write_json(run.workspace.path("reports/shadow_run_pre_run_check.json"), {"scoring": scoring})
+    assert "<td>unknown</td>" in page_of(run)
+
+
 def test_failed_run_shows_its_reasons_at_the_top(own: Run) -> None:
     evaluated(own, replace(PPO, asks_needed=0.0, asks_clear=0.0))
     revoke_ticket(own, "wrong data")

@@ -17,11 +17,11 @@ ALPHA, CAP = 0.07, 3
 
 def dialogue(
     prompt: str, main: float | None, c: int, *, solved: bool = True, turns: int = 3, needs: bool = False,
-    task: str = "gsm8k", bucket: str = "easy", alpha: float = ALPHA,
+    alpha: float = ALPHA,
 ) -> dict[str, Any]:  # fmt: skip
     return {
         "prompt": prompt, "main": main, "penalty": 0.0 if needs else alpha * min(c, CAP), "clarifications": c,
-        "needs_clarification": needs, "solved": solved, "turns": turns, "task": task, "bucket": bucket,
+        "needs_clarification": needs, "solved": solved, "turns": turns,
     }  # fmt: skip
 
 
@@ -38,9 +38,9 @@ FOUR_PROMPTS = [
     dialogue("a", 0.85, 0, turns=3, solved=False),
     dialogue("b", 0.95, 1, turns=5),  # leads by more: still chosen
     dialogue("b", 0.80, 0, turns=4),
-    dialogue("c", 0.70, 0, turns=2, task="hotpotqa", bucket="hard"),
-    dialogue("d", 0.90, 1, turns=4, needs=True, task="hotpotqa", bucket="hard"),  # no penalty
-    dialogue("d", 0.89, 0, turns=3, needs=True, task="hotpotqa", bucket="hard", solved=False),
+    dialogue("c", 0.70, 0, turns=2),
+    dialogue("d", 0.90, 1, turns=4, needs=True),  # no penalty
+    dialogue("d", 0.89, 0, turns=3, needs=True, solved=False),
 ]
 
 

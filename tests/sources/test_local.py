@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rc1_lib.errors import SourceError
-from rc1_lib.sources.local import data_files, load_local
+from rc1_lib.run import open_run
+from rc1_lib.sources import sources_sha256
+from rc1_lib.sources.local import files_of_tasks, load_local
+from rc1_lib.workspace.artifacts import Workspace
 
 
 def _story(number: int, answer: str | None = None) -> dict[str, Any]:
@@ -111,13 +116,23 @@ def test_more_unusable_records_than_max_unusable_raise_an_error(tmp_path: Path) 
     assert "2 of 100 records (2.00%), and 1.99% may be left out" in message
 
 
-def test_the_fingerprint_covers_every_file_that_is_read(tmp_path: Path) -> None:
+def test_the_fingerprint_covers_every_file_that_is_read_and_no_other(tmp_path: Path) -> None:
+    """A source may be a folder into which RC1 writes its own files."""
+    overrides = [f"sources.use={tmp_path}", "datasets={gsm8k: 1.0}"]
+    config = open_run(overrides=overrides, workspace=tmp_path).config
+    fingerprint = partial(sources_sha256, config, Workspace(tmp_path))
     _gsm8k(tmp_path, _lines(_story(3)))
     names = ["A.JSON", "b.jsonl.gz", "c.parquet"]
     for name in names:
+        before = fingerprint()
         (tmp_path / "gsm8k" / name).write_text("x")
-    (tmp_path / "gsm8k" / "notes.txt").write_text("x")
-    assert [path.name for path in data_files(tmp_path)] == [*names, "train.jsonl"]
+        assert fingerprint() != before
+    before = fingerprint()
+    for name in ("gsm8k/notes.txt", "rollouts/pool.jsonl", "shadow.jsonl"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert fingerprint() == before
+    assert [path.name for path in files_of_tasks(tmp_path, ["gsm8k"])["gsm8k"]] == [*names, "train.jsonl"]
 
 
 @pytest.mark.parametrize("name", [".train.jsonl", ".trash/train.jsonl"])
@@ -128,7 +143,7 @@ def test_hidden_files_are_left_out(tmp_path: Path, name: str) -> None:
     hidden.parent.mkdir(exist_ok=True)
     hidden.write_bytes(b"\x00\x05\x16\x07Mac OS X")
     assert load_local(tmp_path, ["gsm8k"]) == plain
-    assert data_files(tmp_path) == [file]
+    assert files_of_tasks(tmp_path, ["gsm8k"]) == {"gsm8k": [file]}
 
 
 @pytest.mark.parametrize("place", ["gsm8k", "gsm8k/train"])
@@ -147,6 +162,24 @@ def test_a_folder_of_save_to_disk_is_named(tmp_path: Path, place: str) -> None:
 def test_files_of_another_form_are_named(tmp_path: Path) -> None:
     _gsm8k(tmp_path, "question;answer", "train.csv")
     with pytest.raises(SourceError, match=r"gsm8k/train\.csv: of another form, so not read"):
+        load_local(tmp_path, ["gsm8k"])
+
+
+@pytest.mark.parametrize("name", ["more.csv", "more.csv.gz", "part2/more.jsonl.zst", "a/b/c.parquet", "more.jsonl.zip"])
+def test_data_that_would_not_be_read_are_refused(tmp_path: Path, name: str) -> None:
+    _gsm8k(tmp_path, _lines(_story(3)))
+    for allowed in ("README.md", "LICENSE", "docs/LICENSE", name):
+        (tmp_path / "gsm8k" / allowed).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / "gsm8k" / allowed).write_text("x")
+    with pytest.raises(SourceError, match=rf"gsm8k/{name}: would not be read"):
+        load_local(tmp_path, ["gsm8k"])
+    (tmp_path / "gsm8k" / name).unlink()
+    assert load_local(tmp_path, ["gsm8k"])
+
+
+def test_a_file_name_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    _gsm8k(tmp_path, _lines(_story(3)), os.fsdecode(b"caf\xe9.jsonl"))
+    with pytest.raises(SourceError, match=r"gsm8k: the file name b'caf\\xe9.jsonl' is not UTF-8; rename"):
         load_local(tmp_path, ["gsm8k"])
 
 

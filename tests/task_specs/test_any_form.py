@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -59,6 +60,27 @@ def test_a_verdict_is_read_in_any_spelling() -> None:
     for verdict, spellings in given.items():
         for answer in spellings:
             assert parsed("any_verdict", question="Is it tall?", answer=answer, context=TOWN).answer == verdict
+
+
+def test_of_numbers_and_verdicts_only_answers_that_agree_are_taken() -> None:
+    """Their rules know no aliases, so the second answer would be refused."""
+    for task, agree, differ in (
+        ("any_number", ["12.50", 12.5], [12, 13]),
+        ("any_verdict", ["Yes", True], ["yes", "no"]),
+    ):
+        assert parsed(task, question="Is it? How many?", answer=agree, context=TOWN)
+        with pytest.raises(UnusableRecord, match="several answers that differ"):
+            parsed(task, question="Is it? How many?", answer=differ, context=TOWN)
+
+
+def test_a_number_may_have_as_many_digits_as_a_float_holds() -> None:
+    longest = parsed("any_number", question="How many?", answer="9" * 300, context=TOWN)
+    assert task_spec("any_number").guess(longest, random.Random(0)).isdigit()
+    for digits in (301, 5000):
+        with pytest.raises(SourceError, match="expected a number"):
+            parsed("any_number", question="How many?", answer="9" * digits, context=TOWN)
+        with pytest.raises(UnusableRecord, match="not a number"):
+            parsed("gsm8k", question="A box has 3 jars. How many?", answer=f"<<1+2=3>>\n#### {'9' * digits}")
 
 
 @pytest.mark.parametrize(("task", "answer"), [("any_verdict", False), ("any_number", 2)])

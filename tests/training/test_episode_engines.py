@@ -137,6 +137,17 @@ def test_restored_engine_state_continues_bit_for_bit(tiny: Tiny, first: First, n
     assert one.state_dict()["kl"] == other.state_dict()["kl"]
 
 
+@own_episodes
+def test_in_bf16_each_step_of_an_update_sees_the_steps_before_it(tiny: Tiny, name: str) -> None:
+    run = tiny(
+        *ENGINES[name], "training.precision=bf16", "lr=0.05", "training.update.minibatches=4",
+        "training.update.kl_stop=1e9", "training.parity.mean=1", "training.parity.far_share=1",
+    )  # fmt: skip
+    engine = engine_of(run)
+    metrics = engine.train_step(scored(played(engine, run)))
+    assert metrics["policy/approxkl_avg"] > 0.01, "later steps used the adapter from before the update"
+
+
 def test_state_of_another_seed_is_rejected(tiny: Tiny) -> None:
     run = tiny()
     with pytest.raises(RC1Error, match=r"seed 5\b.* 6\b"):

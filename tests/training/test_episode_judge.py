@@ -165,6 +165,7 @@ def test_repeated_step_reuses_its_scores_without_requests(tiny: Tiny, monkeypatc
         first = EpisodeJudge(run).score(dialogues(20))
         asked = failing.stats().requests
         assert 0 < first.scored < 20
+        assert "costs/judge_usd" not in first.metrics(), "no price is known"
         run.workspace.path(REPLIES).unlink()
         assert EpisodeJudge(run).score(dialogues(20)) == first
         assert failing.stats().requests == asked
@@ -230,7 +231,7 @@ def test_costs_of_killed_and_stopped_requests_count_in_the_step(
     killed = forks.start("tests.training.killed.score_and_be_killed_midway", run.workspace.root, *run.overrides)
     assert killed.wait() == -signal.SIGKILL, killed.read_output()[-2000:]
     with monkeypatch.context() as patched, pytest.raises(JudgeStoppedError, match=r"max_calls \(1\)"):
-        patched.setattr(episode_judge, "_NO_LIMIT", Budget(max_usd=None, max_calls=1))
+        patched.setattr(episode_judge, "NO_LIMIT", Budget(max_usd=None, max_calls=1))
         EpisodeJudge(run).score(dialogues(2))
     scores = EpisodeJudge(run).score(dialogues(2))
     with open_store(run, REPLIES) as store:

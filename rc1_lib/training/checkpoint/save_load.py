@@ -207,5 +207,6 @@ def describe_newest(folder: Path, before: int | None = None) -> str:
     """
     for step, path in sorted(steps(folder).items(), reverse=True):
         if (before is None or step < before) and (path / NAME).is_file():
-            return f"The last good checkpoint is {folder.name}/{path.name}; resume from it with --resume-from"
+            advice = "" if before else "; resume from it with --resume-from"  # that goes on from the newest one
+            return f"The last good checkpoint is {folder.name}/{path.name}{advice}"
     return "No checkpoint of an earlier step is left" if before else "No checkpoint was written"

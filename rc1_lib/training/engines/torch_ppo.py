@@ -73,11 +73,6 @@ class TorchPPO(PolicyEngine):
         self.policy.value_head.load_state_dict(state["value_head"])
 
 
-GAMMA = 1.0
-"""Discount per token. Rewards come at the end of an episode, and a long answer must not count less than a short one."""
-VALUE_CLIP = 1e9
-"""Clipping range of values around those before the update, too wide to have an effect. A range that suits the returns
-of one configuration would hold back the values of another one."""
 VALUE_COEF = 0.5
 """Weight of the value loss in the policy's gradients. `training.ppo.value_lr` decides how fast the head learns."""
 
@@ -91,16 +86,12 @@ class PPOSettings:
         ppo: PPO's own section.
         clip: how far the ratio may move from 1 before its gradient is cut, above 0.
         temperature: sampling temperature, above 0; all log-probabilities use it.
-        gamma: see `GAMMA`, above 0 and at most 1.
-        value_clip: see `VALUE_CLIP`, above 0.
     """
 
     update: Update
     ppo: PPO
     clip: float
     temperature: float
-    gamma: float = GAMMA
-    value_clip: float = VALUE_CLIP
 
     def __post_init__(self) -> None:
         """Reject settings with which nothing can be learned, including NaN."""
@@ -157,7 +148,7 @@ def targets_of(
         batch.scores, losses.kl_k1(batch.old_logprobs, ref_BT), batch.action_mask, kl_coef
     )
     advantages_BT, returns_BT = losses.generalised_advantages(
-        rewards_BT, values_BT, batch.action_mask, gamma=settings.gamma, lam=settings.ppo.lam
+        rewards_BT, values_BT, batch.action_mask, lam=settings.ppo.lam
     )
     advantages_BT = losses.whiten(advantages_BT, batch.action_mask)
     return Targets(ref_BT, values_BT, rewards_BT, advantages_BT, returns_BT, states_ND)
@@ -194,7 +185,6 @@ class PPOObjective:
             "actions": tokens.of(self.batch.ids),
             "old_logprobs": tokens.of(self.batch.old_logprobs),
             "advantages": tokens.of(self.targets.advantages),
-            "old_values": tokens.of(self.targets.values),
             "returns": tokens.of(self.targets.returns),
         }
 
@@ -209,17 +199,24 @@ class PPOObjective:
             )
         with torch.no_grad():
             measured = {"entropy": entropy(log_p_nV).sum()}
-        values_n, old_values_n, returns_n = self.value_head(states_nD), field_n["old_values"], field_n["returns"]
-        worth = losses.value_loss(values_n, old_values_n, returns_n, clip=settings.value_clip, normaliser=normaliser)
+        worth = losses.value_loss(self.value_head(states_nD), field_n["returns"], normaliser=normaliser)
         loss = surrogate.loss + VALUE_COEF * worth.loss
         return Loss(loss, {"loss": loss.detach(), **surrogate.sums, **measured, **worth.sums})
 
 
 def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> dict[str, float]:
-    """Return metrics of the episodes, and `critic/vf_explained_var`, which is NaN if all returns are equal."""
+    """Return metrics of the episodes, of the reward less the KL penalty (as in TRL), and of the values.
+
+    `critic/vf_explained_var` is NaN if all returns are equal.
+    """
+    found = episode_metrics(batch, targets.ref_logprobs, kl_coef)
     values, returns = targets.values[batch.action_mask], targets.returns[batch.action_mask]
-    explained = {"critic/vf_explained_var": explained_variance(values, returns)}
-    return episode_metrics(batch, targets.ref_logprobs, kl_coef) | explained
+    penalty = -kl_coef * found["objective/kl"]
+    return found | {
+        "objective/non_score_reward": penalty,
+        "objective/rlhf_reward": found["objective/scores"] + penalty,
+        "critic/vf_explained_var": explained_variance(values, returns),
+    }
 
 
 def ppo_update(
@@ -277,7 +274,7 @@ def ppo_update(
         returns_N = targets.returns[batch.action_mask]
         fit_values(policy.value_head, targets.states, returns_N, head, settings.ppo.value_epochs, generator)
     tally = taken.tally
-    of_values = {"loss/value_avg": tally.minibatch_mean("value_loss"), "val/clipfrac_avg": tally.mean("value_clipped")}
+    of_values = {"loss/value_avg": tally.minibatch_mean("value_loss")}
     of_steps = tally.metrics() | of_values | optimizer_step.metrics() | taken.metrics()
     return objective_metrics(batch, targets, kl_coef) | of_steps
 

@@ -182,14 +182,15 @@ def last_action(mask_BT: Tensor) -> Tensor:
 
 
 def generalised_advantages(
-    rewards_BT: Tensor, values_BT: Tensor, mask_BT: Tensor, *, gamma: float, lam: float
+    rewards_BT: Tensor, values_BT: Tensor, mask_BT: Tensor, *, lam: float
 ) -> tuple[Tensor, Tensor]:
     """Generalised advantage estimation over action tokens only.
 
     The value of an action token is that of the state before it. Tokens between two action tokens, such as an
     observation, belong to the step of the first: the next state of an action token is at the next action token, however
     far. The episode ends at its last action token. Every end, including limits, is part of the task, so there is no
-    bootstrapping.
+    bootstrapping. Nothing is discounted: the score comes at the end, and a long answer must not count less than a short
+    one.
 
     Source: Schulman et al., "High-Dimensional Continuous Control Using Generalized Advantage Estimation" (2016).
 
@@ -197,7 +198,6 @@ def generalised_advantages(
         rewards_BT: (B, T); ignored outside the mask.
         values_BT: (B, T), at each action token the value of the state before it; ignored outside the mask.
         mask_BT: bool (B, T), the action mask.
-        gamma: discount per action token.
         lam: 0 relies on the values, 1 on the rewards.
 
     Returns:
@@ -208,8 +208,8 @@ def generalised_advantages(
     next_value_B = torch.zeros_like(advantage_B)
     for step in reversed(range(rewards_BT.shape[1])):
         mask_B, value_B = mask_BT[:, step], values_BT[:, step]
-        delta_B = rewards_BT[:, step] + gamma * next_value_B - value_B
-        advantage_B = torch.where(mask_B, delta_B + gamma * lam * advantage_B, advantage_B)
+        delta_B = rewards_BT[:, step] + next_value_B - value_B
+        advantage_B = torch.where(mask_B, delta_B + lam * advantage_B, advantage_B)
         next_value_B = torch.where(mask_B, value_B, next_value_B)
         advantages_BT[:, step] = torch.where(mask_B, advantage_B, 0.0)
     return advantages_BT, torch.where(mask_BT, advantages_BT + values_BT, 0.0)
@@ -248,22 +248,16 @@ def policy_loss(logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, *, c
     return Loss(loss, {"policy_loss": loss.detach(), **surrogate.sums})
 
 
-def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float, normaliser: float) -> Loss:
-    """Compute half the squared error of the value, or of the value clipped around the old one if that error is larger.
+def value_loss(values: Tensor, returns: Tensor, *, normaliser: float) -> Loss:
+    """Compute half the squared error of the values.
 
     Args:
         values: (N,), current values of the states before action tokens.
-        old_values: (N,), values before the update.
         returns: (N,).
-        clip: above 0; infinity disables the clipping.
         normaliser: tokens of one optimizer step, above 0.
 
     Returns:
-        The loss, with sums `value_loss` and `value_clipped` (tokens whose gradient was cut by the clipping).
+        The loss, with the sum `value_loss`.
     """
-    plain = (values - returns).square()
-    kept = old_values + (values - old_values).clamp(-clip, clip)
-    clipped = (kept - returns).square()
-    loss = 0.5 * torch.maximum(plain, clipped).sum() / normaliser
-    sums = {"value_loss": loss.detach(), "value_clipped": (clipped > plain).sum().to(loss.dtype)}
-    return Loss(loss, sums)
+    loss = 0.5 * (values - returns).square().sum() / normaliser
+    return Loss(loss, {"value_loss": loss.detach()})

@@ -70,8 +70,8 @@ class Tally:
 def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float) -> dict[str, float]:
     """Return metrics of an iteration's episodes, before anything is learned from them.
 
-    `objective/kl`, `objective/entropy` (from the log-probabilities of the sampled tokens) and
-    `objective/non_score_reward` are sums over an episode, averaged over episodes, as in TRL. `kl` is `objective/kl`.
+    `objective/kl` and `objective/entropy` (from the log-probabilities of the sampled tokens) are sums over an episode,
+    averaged over episodes, as in TRL. `kl` is `objective/kl`.
     """
     mask, episodes = batch.action_mask, len(batch)
     logprobs, ref = batch.old_logprobs[mask], ref_logprobs_BT[mask]
@@ -86,8 +86,6 @@ def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float
         "objective/entropy": -float(logprobs.sum()) / episodes,
         "objective/scores": float(scores.mean()),
         "objective/scores_std": float(scores.std(correction=0)),
-        "objective/non_score_reward": -kl_coef * k1,
-        "objective/rlhf_reward": float(scores.mean()) - kl_coef * k1,
         "response_length/mean": len(logprobs) / episodes,
     }
 

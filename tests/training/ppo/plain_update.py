@@ -26,9 +26,9 @@ def predict(policy: ToyPolicy, episode: Trajectory, at: int, temperature: float)
 
 def advantages_and_returns(
     policy: ToyPolicy, episodes: Sequence[Trajectory], scores: Sequence[float], settings: PPOSettings, kl_coef: float
-) -> tuple[list[list[float]], list[list[float]], list[list[float]]]:
-    """Old values, advantages and returns of every own token of every episode."""
-    values, advantages, returns = [], [], []
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Advantages and returns of every own token of every episode."""
+    advantages, returns = [], []
     for episode, score in zip(episodes, scores, strict=True):
         steps = steps_of(episode)
         v = [float(predict(policy, episode, at, settings.temperature)[1]) for at in steps]
@@ -39,19 +39,15 @@ def advantages_and_returns(
         rewards = [-kl_coef * (episode.logprobs[at] - q) for at, q in zip(steps, reference, strict=True)]
         rewards[-1] += score
         after = [*v[1:], 0.0]
-        deltas = [r + settings.gamma * w - u for r, w, u in zip(rewards, after, v, strict=True)]
-        row = [
-            sum((settings.gamma * settings.ppo.lam) ** j * delta for j, delta in enumerate(deltas[k:]))
-            for k in range(len(deltas))
-        ]
-        values.append(v)
+        deltas = [r + w - u for r, w, u in zip(rewards, after, v, strict=True)]
+        row = [sum(settings.ppo.lam**j * delta for j, delta in enumerate(deltas[k:])) for k in range(len(deltas))]
         advantages.append(row)
         returns.append([a + u for a, u in zip(row, v, strict=True)])
     every = [a for row in advantages for a in row]
     mean = sum(every) / len(every)
     variance = sum((a - mean) ** 2 for a in every) / len(every)
     advantages = [[(a - mean) / math.sqrt(variance + 1e-8) for a in row] for row in advantages]
-    return values, advantages, returns
+    return advantages, returns
 
 
 def plain_update(
@@ -66,7 +62,7 @@ def plain_update(
 ) -> list[float]:
     """Update in place and return the loss of every step."""
     with torch.no_grad():
-        values, advantages, returns = advantages_and_returns(policy, episodes, scores, settings, kl_coef)
+        advantages, returns = advantages_and_returns(policy, episodes, scores, settings, kl_coef)
     tokens_per_step = sum(len(steps_of(episode)) for episode in episodes) / settings.update.minibatches
     losses = []
     order = torch.randperm(len(episodes), generator=generator).tolist()
@@ -79,11 +75,9 @@ def plain_update(
                 p, value = predict(policy, episodes[row], at, settings.temperature)
                 ratio = p[episodes[row].ids[at]] / math.exp(episodes[row].logprobs[at])
                 low, high = 1 - settings.clip, 1 + settings.clip
-                a, v, r = advantages[row][k], values[row][k], returns[row][k]
+                a, r = advantages[row][k], returns[row][k]
                 gain = torch.minimum(ratio * a, torch.clip(ratio, low, high) * a)
-                kept = torch.clip(value, v - settings.value_clip, v + settings.value_clip)
-                miss = torch.maximum((value - r) ** 2, (kept - r) ** 2) / 2
-                loss = loss - gain + 0.5 * miss
+                loss = loss - gain + 0.5 * (value - r) ** 2 / 2
         loss = loss / tokens_per_step
         optimizer.zero_grad()
         loss.backward()

@@ -20,7 +20,7 @@ def adam(policy: ToyPolicy) -> torch.optim.Optimizer:
     [
         settings(),
         settings(minibatches=3, temperature=0.7),
-        settings(gamma=1.0, lam=1.0, minibatches=2, max_grad_norm=0.05, value_clip=0.01),
+        settings(lam=1.0, minibatches=2, max_grad_norm=0.05),
     ],
     ids=["one step", "minibatches and temperature", "strongly clipped"],
 )

@@ -13,10 +13,10 @@ from tests.training.ppo.toys import ToyPolicy, random_episodes, settings
 
 
 def objective_for(policy: ToyPolicy, *, frozen: bool = False) -> PPOObjective:
-    """Use targets of another policy, so that values are clipped too."""
+    """Use targets of another policy, so that ratios and values are off."""
     episodes, scores = random_episodes(5, seed=3)
     batch = collate(episodes, scores, pad_id=0, dtype=torch.float64)
-    chosen = settings(temperature=1.3, value_clip=0.1)
+    chosen = settings(temperature=1.3)
     targets = targets_of(ToyPolicy(seed=8), batch, chosen, 0.1)
     return PPOObjective(policy.value_head, batch, targets, chosen, normaliser=20.0, frozen=frozen)
 
@@ -31,7 +31,7 @@ def test_every_gradient_equals_the_finite_difference_of_the_loss() -> None:
     policy = ToyPolicy()
     objective = objective_for(policy)
     sums, found = gradients(policy, objective)
-    assert sums["clipped"] > 0 and sums["value_clipped"] > 0, "the case must reach the clipping"
+    assert sums["clipped"] > 0, "the case must reach the clipping"
     nudge = 1e-6
     for parameter, gradient in zip(policy.trained(), found, strict=True):
         assert gradient is not None

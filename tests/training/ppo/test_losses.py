@@ -39,15 +39,15 @@ def as_rows(*rows: list[float]) -> torch.Tensor:
 def test_advantages_skip_an_observation_between_own_tokens() -> None:
     """Own tokens are at 1, 2 and 4; 3 is an observation, 0 the prompt. Values at 0 and 3 must not be read.
 
-    deltas from the end: 1 - 0.3 = 0.7; 0 + 0.5 * 0.3 - 0.2 = -0.05; 0.1 + 0.5 * 0.2 - 0.4 = -0.2.
-    gamma * lam = 0.4: advantages 0.7; -0.05 + 0.28 = 0.23; -0.2 + 0.092 = -0.108.
+    deltas from the end: 1 - 0.3 = 0.7; 0 + 0.3 - 0.2 = 0.1; 0.1 + 0.2 - 0.4 = -0.1.
+    lam = 0.5: advantages 0.7; 0.1 + 0.35 = 0.45; -0.1 + 0.225 = 0.125.
     """
     own = torch.tensor([[False, True, True, False, True]])
     rewards = as_rows([9.0, 0.1, 0.0, 9.0, 1.0])
     values = as_rows([9.0, 0.4, 0.2, 9.0, 0.3])
-    advantages, returns = generalised_advantages(rewards, values, own, gamma=0.5, lam=0.8)
-    torch.testing.assert_close(advantages, as_rows([0, -0.108, 0.23, 0, 0.7]))
-    torch.testing.assert_close(returns, as_rows([0, 0.292, 0.43, 0, 1.0]))
+    advantages, returns = generalised_advantages(rewards, values, own, lam=0.5)
+    torch.testing.assert_close(advantages, as_rows([0, 0.125, 0.45, 0, 0.7]))
+    torch.testing.assert_close(returns, as_rows([0, 0.525, 0.65, 0, 1.0]))
 
 
 DOUBLE = torch.float64

@@ -73,14 +73,12 @@ def parted(changes: dict[str, Any], own: Iterable[str]) -> tuple[dict[str, Any],
     return {k: v for k, v in changes.items() if k not in own}, {k: v for k, v in changes.items() if k in own}
 
 
-def settings(
-    *, clip: float = 0.2, temperature: float = 1.0, gamma: float = 0.95, value_clip: float = 0.3, **changes: Any
-) -> PPOSettings:
+def settings(*, clip: float = 0.2, temperature: float = 1.0, **changes: Any) -> PPOSettings:
     """Plain settings with `changes` of the sections; no update ends early, and value_epochs is 0."""
     shared, own = parted(changes, PPO.model_fields)
     plain = dict(lam=0.9, value_lr=0.01, value_warm_up=0, value_epochs=0)
     ppo = PPO.model_validate(plain | own)
-    return PPOSettings(update_section(**shared), ppo, clip, temperature, gamma, value_clip)
+    return PPOSettings(update_section(**shared), ppo, clip, temperature)
 
 
 def episode(row_id: str, parts: Sequence[tuple[bool, Sequence[int]]], logprobs: Sequence[float]) -> Trajectory:
