@@ -90,7 +90,7 @@ CONFIGURATIONS = (
              file("mine.yaml", "a: 1".encode("utf-16"))),
     BadInput("aliases that multiply", "config verify --config {w}/mine.yaml", "found the alias", config(_BOMB)),
     BadInput("a word for a number", "config verify --config {w}/mine.yaml", "lr: found 'none'",
-             local("lr: 1.5e-3", "lr: none")),
+             local("lr: 1.2e-3", "lr: none")),
     BadInput("a misspelt key", "config verify --set pool.nn=3", "did you mean 'n'?"),
     BadInput("a place in a list", "config verify --set scale_up.sizes.0=300", "set all of it: scale_up.sizes=..."),
     BadInput("no sizes to grow through", "scale-up --set scale_up.sizes=[]", "scale_up.sizes: found '[]'"),

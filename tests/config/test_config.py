@@ -103,7 +103,7 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
         ),
         ("training.grpo.kl_stop=1", "unknown key 'training.grpo.kl_stop'"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
-        ("training.ppo.value_warm_up=64", "training.ppo.value_warm_up is 64, expected less than steps (64)"),
+        ("training.ppo.value_warm_up=48", "training.ppo.value_warm_up is 48, expected less than steps (48)"),
         ("target_kl=0", "target_kl: found '0'"),
         ("seeds=[]", "seeds: found '[]'"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),
@@ -342,7 +342,7 @@ def test_invalid_extends_is_rejected(tmp_path: Path, text: str, sentence: str) -
     [
         ("ppo_scale.yaml", "clip: 0.2\n", "clip: none\n", "ppo_scale.yaml: clip: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "  cvv: 5\n", "ppo_scale.yaml: unknown key 'calibration.cvv'; did you mean"),
-        ("local.yaml", "lr: 1.5e-3", "lr: none", "local.yaml: lr: found 'none'"),
+        ("local.yaml", "lr: 1.2e-3", "lr: none", "local.yaml: lr: found 'none'"),
         ("mine.yaml", "steps: 50", "steps: none", "mine.yaml: steps: found 'none'"),
         ("ppo_scale.yaml", "  cv: 5\n", "", "the key 'calibration.cv' is missing"),
     ],
