@@ -12,10 +12,6 @@ from torch import Tensor, nn
 
 from rc1_lib.errors import ConfigError
 
-# Before any thread that computes starts, since each inherits the mode. A policy that is sure has many probabilities
-# below 1e-38, and a CPU multiplies such numbers up to thirty times slower than the zeros that they become.
-torch.set_flush_denormal(True)
-
 ORDER = ("cuda", "mps", "cpu")
 """Order of preference if none is given."""
 

@@ -13,11 +13,17 @@ from typing import Any, cast
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
 from torch import Tensor, nn
+from torch.nn.functional import hardshrink
 from transformers import PreTrainedModel
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.training.device import to_device
 from rc1_lib.training.train_config import LoraSection
+
+
+def _without_tiny(gradient: Tensor) -> Tensor:
+    """Return zeros for numbers near 0: a policy that is sure has many below 1e-38, which a CPU multiplies slowly."""
+    return hardshrink(gradient, 1e-30)
 
 
 class Policy(nn.Module):
@@ -66,6 +72,8 @@ class Policy(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """Map hidden states [..., D] to logits [..., V]."""
         scores: Tensor = cast(Any, self.causal).get_output_embeddings()(hidden)
+        if scores.requires_grad:
+            scores.register_hook(_without_tiny)  # type: ignore[no-untyped-call]
         return scores
 
     @contextmanager

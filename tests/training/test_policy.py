@@ -68,6 +68,15 @@ def test_reference_stays_the_base_bit_for_bit_during_training() -> None:
     assert not torch.equal(logits_of(made), pinned)
 
 
+@pytest.mark.parametrize(("gradient", "arrives"), [(1e-31, False), (1e-29, True), (float("nan"), True)])
+def test_tiny_gradients_of_logits_are_zeros(gradient: float, arrives: bool) -> None:
+    made = policy()
+    states = made.hidden(IDS_BT).detach().requires_grad_()
+    logits = made.logits(states)
+    logits.backward(torch.full_like(logits, gradient))
+    assert states.grad is not None and bool((states.grad != 0).any()) is arrives
+
+
 def test_only_the_adapter_and_the_value_head_require_gradients() -> None:
     made = policy()
     learning = {id(value) for value in made.parameters() if value.requires_grad}
