@@ -93,7 +93,7 @@ class Kind:
 
 
 def number(text: str) -> Fraction | None:
-    """Parse a plain decimal text, with or without thousands commas; None for any other text and above 300 characters."""
+    """Parse a plain decimal, with or without thousands commas; None for other text and above 300 characters."""
     plain = text.strip()
     return Fraction(plain.replace(",", "")) if len(plain) <= _LONGEST and _NUMBER.fullmatch(plain) else None
 
