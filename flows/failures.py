@@ -19,7 +19,7 @@ from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.run import Run, open_recorded_run, workspace_at
 from rc1_lib.training.run_paths import LOG
 from rc1_lib.workspace.artifacts import Workspace
-from tasks.endings import NOT_APPROVED, NOT_PASSED, REFUSED, raised_by
+from tasks.endings import NOT_PASSED, REFUSED, raised_by
 
 
 def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -34,7 +34,7 @@ def leave_failure(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) ->
         fault = _fault(state)
         logger.error("FATAL: %s", conceal(str(fault) or type(fault).__name__, secrets()))
         logger.error("error report: %s", place.name(write_error(place, fault, place.path(LOG))))
-    if state.name not in (REFUSED, NOT_APPROVED):  # a sentence says all about these
+    if state.name != REFUSED:  # its sentence says all
         logger.error("failure package: %s", place.name(write_failpack(of)))
 
 

@@ -16,12 +16,11 @@ from uuid import UUID
 from prefect import State, flow
 from prefect.runtime import flow_run
 from prefect.states import Cancelled, Completed, Failed
-from prefect.task_runners import TaskRunner
 
 from flows.calibrate import Calibrated, calibrated, ending
 from flows.failures import leave_failure
 from flows.missed_nights import is_missed
-from flows.rounds import JudgedRound, Runner, judge_round, other_processes
+from flows.rounds import JudgedRound, judge_round
 from flows.run_names import named
 from rc1_lib.calibration.derived import JUDGE_BASELINE, WEIGHTS
 from rc1_lib.calibration.judge_baseline import check_baseline
@@ -76,7 +75,6 @@ def preflight(
     ticket: bool = True,
     revoke_on_failure: bool = True,
     recheck: bool = False,
-    task_runner: Runner = "thread",
     judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Build what is missing, run the gates of both rounds, and issue the ticket, or stop after the first failed round.
@@ -94,8 +92,6 @@ def preflight(
         recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
             which the ticket pins, and issue no ticket. Without `config` it takes the settings that the workspace has
             recorded. Other settings than the ticket's are an error and revoke nothing.
-        task_runner: `thread`: this process evaluates all gates; `dask`: a process a core evaluates those that only
-            read files, with the same verdicts (extra `dask`).
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
             `judge.ask_above_usd` is an error before the first call.
     """
@@ -115,14 +111,11 @@ def preflight(
                 raise ConfigError("rounds: found none, expected 1, 2 or both; a run without rounds proves nothing")
             check_waivers(run)  # before anything is written
             check_preconditions(run, calibrates=build != "never", ticket=ticket and 2 in rounds)
-            at_work = holding(run.workspace, "a preflight" if night is None else "the nightly re-check")
-            with at_work, other_processes(task_runner) as cluster:
+            with holding(run.workspace, "a preflight" if night is None else "the nightly re-check"):
                 if night is not None:
-                    return _nightly(run, night, rounds, build, refresh, revoke_on_failure, cluster)
+                    return _nightly(run, night, rounds, build, refresh, revoke_on_failure)
                 with nullcontext() if refresh else hashes_known():
-                    return _preflight(
-                        run, rounds, build, refresh, ticket, revoke_on_failure, cluster, judge_cost_agreed
-                    )
+                    return _preflight(run, rounds, build, refresh, ticket, revoke_on_failure, judge_cost_agreed)
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))
@@ -136,7 +129,6 @@ def _preflight(
     refresh: bool,
     ticket: bool,
     revoke_on_failure: bool,
-    cluster: TaskRunner[Any] | None,
     judge_cost_agreed: bool,
 ) -> State[Any]:
     if build != "never" and JUDGE_BASELINE.applies(run):
@@ -153,7 +145,7 @@ def _preflight(
     judged: list[JudgedRound] = []
     reports: dict[int, Mapping[str, Any]] = {}
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
+        judged.append(judge_round(run, number, before=_taken_over(judged, refresh)))
         _revoke_if_failed(run, judged[-1], revoke_on_failure)
         reports[number] = report_round(run, number, judged[-1].results) or {}
         if not judged[-1].passed:
@@ -189,7 +181,6 @@ def _nightly(
     build: Build,
     refresh: bool,
     revoke_on_failure: bool,
-    cluster: TaskRunner[Any] | None,
 ) -> State[Any]:
     check_same_settings(run)
     try:
@@ -202,7 +193,7 @@ def _nightly(
     prepare(run, build)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
-        judged.append(judge_round(run, number, before=_taken_over(judged, refresh), cluster=cluster))
+        judged.append(judge_round(run, number, before=_taken_over(judged, refresh)))
         _revoke_if_failed(run, judged[-1], revoke_on_failure)
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:

@@ -11,40 +11,24 @@ from dataclasses import replace
 from typing import Any
 
 from prefect import State, flow
-from prefect.flow_runs import suspend_flow_run
-from prefect.input import RunInput
-from prefect.runtime import deployment
 from prefect.states import Completed, Failed
 
 from flows.failures import leave_failure
 from flows.run_names import named
 from rc1_lib.check_words import round_sentence
-from rc1_lib.errors import ConfigError, RC1Error
+from rc1_lib.errors import RC1Error
 from rc1_lib.gates.gate_list import check_waivers
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import PASSING, GateResult
 from rc1_lib.run import Run, open_recorded_run
-from rc1_lib.scale_up import record
 from rc1_lib.scale_up.conditions import check_may_grow
 from rc1_lib.scale_up.looks import AFTER, BEFORE, Look, unreached
 from rc1_lib.scale_up.sizes import Step, steps
 from rc1_lib.workspace.folder import holding
 from tasks.data import seed
-from tasks.endings import FAULT, GATES_FAILED, NOT_APPROVED, ONE_AT_A_TIME, REFUSED, SCALED_UP, outcome
+from tasks.endings import FAULT, GATES_FAILED, ONE_AT_A_TIME, REFUSED, SCALED_UP, outcome
 from tasks.gates import faulted, read_verdict
 from tasks.scale_up import gate_of_size, green_before, grown, keep, report_scale_up
-
-_APPROVAL_S = 24 * 3600
-"""How long a run waits for a person: as long as a shipped ticket lives, which must still hold when the run goes on.
-Then it fails; the next one continues at the same size."""
-
-
-class Approval(RunInput):
-    """A person's decision, in the Prefect UI, on further growth."""
-
-    approved: bool
-    by: str
-    note: str = ""
 
 
 @flow(
@@ -83,15 +67,12 @@ def scale_up(
 
 
 def _scale_up(run: Run, ahead: Sequence[Step], build: Build) -> State[Any]:
-    _check_approval(run)
     with holding(run.workspace, "a scale-up"):
         outcome(seed(run, build, return_state=True))
     looks: list[Look] = []
-    for before, step in zip((None, *ahead), ahead, strict=False):
+    for step in ahead:
         found, fault = _passed_before(run, step, build), ""
         if not found:
-            if before is not None and (refusal := _not_approved(run, before)):
-                return Failed(name=NOT_APPROVED, message=refusal)
             with holding(run.workspace, "a scale-up"):
                 found, fault = _reached(run, step, build)
         looks += found
@@ -144,34 +125,3 @@ def _sentence(run: Run, looks: Sequence[Look]) -> str:
     passed = ", ".join(f"{look.size:,}" for look in looks if not look.again)
     alone = "; scale_up.sizes has no smaller size, so none was checked" if len(run.config.scale_up.sizes) == 1 else ""
     return f"{newest.size:,} of {run.config.pool.n:,} rows reached, every gate passed at {passed}{alone}"
-
-
-def _check_approval(run: Run) -> None:
-    """Reject waiting for an approval that cannot come: only a deployment's run can be suspended.
-
-    Raises:
-        ConfigError: says how to start one.
-    """
-    if run.config.scale_up.approval and deployment.id is None:
-        raise ConfigError(
-            "scale_up.approval is true: a person approves in the Prefect UI, so start it there or with "
-            "`prefect deployment run rc1/scale-up` while `rc1 serve` runs; or set scale_up.approval=false"
-        )
-
-
-def _not_approved(run: Run, step: Step) -> str:
-    """Suspend the run until a person has checked a size; return why it may not grow further, or "".
-
-    A suspended run holds no process and no lock. When resumed, it starts again and finds that its sizes passed before.
-    """
-    if not run.config.scale_up.approval or record.approved(run, step):
-        return ""
-    said = suspend_flow_run(
-        wait_for_input=Approval,
-        timeout=_APPROVAL_S,
-        key=f"grow-on-from-{step.size}",
-    )
-    if not said.approved:
-        return f"{said.by} did not approve growth beyond {step.size:,} rows: {said.note or 'no reason given'}"
-    record.approve(run, step, said.by, said.note)
-    return ""

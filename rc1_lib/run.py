@@ -27,12 +27,11 @@ _PUBLISHED_SHA256 = "ba83a206df7201d8fcec74fa7e7477ce652b86c1e24821790f6d54f65cb
 file is noticed."""
 EFFECTIVE = "reports/config_effective.yaml"
 FREE_KEYS = (
-    "pool.workers", "training.processes", "judge.limits", "training.tracking", "scale_up.approval",
-    "training.checkpoints.grace_s",
+    "pool.workers", "training.processes", "judge.limits", "training.tracking", "training.checkpoints.grace_s",
 )  # fmt: skip
 """Configuration keys, or sections, that do not affect what a ticket vouches for: numbers of workers, which only affect
 time; the rate of requests, which also decides how many replies are given up (coverage has bounds); trackers, which
-only copy metrics; who approves a larger pool; and how long a stopped training may take to save its step."""
+only copy metrics; and how long a stopped training may take to save its step."""
 
 _USUAL_MODEL = {"deepseek_r1": "deepseek-reasoner", "gemini": "gemini-2.5-flash"}
 """Models of providers chosen by `--provider` or `SCORER_PROVIDER` without `judge.model`; their prices are unknown."""

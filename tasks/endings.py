@@ -31,11 +31,9 @@ POLICY_IMPROVED, POLICY_TRAINED = "PolicyImproved", "PolicyTrained"
 """Training ended and its evaluation passed; training ended without an evaluation."""
 CONTROL_PASSED = "ControlPassed"
 """An uninformative reward brought no gain."""
-SCALED_UP, NOT_APPROVED = "ScaledUp", "NotApproved"
-"""The pool has its last size and every gate passed; a person refused to approve."""
-RELEASED = "Released"
-"""A package was written and verified."""
-NOT_PASSED = (GATES_FAILED, REFUSED, NOT_APPROVED)
+SCALED_UP = "ScaledUp"
+"""The pool has its last size, and every gate passed."""
+NOT_PASSED = (GATES_FAILED, REFUSED)
 """Failed states that are a verdict, not an error: exit code 2."""
 
 # One gate at a time: polars and the near-duplicate search use all cores anyway, and rows are in memory only once.

@@ -128,8 +128,6 @@ class ScaleUp(Section):
 
     sizes: Annotated[tuple[Positive, ...], Field(min_length=1)]
     """Rows of each size, rising; the last one is `pool.n`."""
-    approval: bool
-    """Whether a person has to approve each further size in the Prefect UI."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -38,7 +38,7 @@ _FREE = (
     "seed_pool", "weights", "pool.path", "shadow.path", "difficulty.metrics_path", "difficulty.balanced_path",
     "judge.labels.path",
     # speed and cost
-    "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget", "scale_up.approval",
+    "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
     "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
     # how the policy learns, which only the gate `training` checks in a preflight

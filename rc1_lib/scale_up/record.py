@@ -16,7 +16,7 @@ from rc1_lib.records import GateResult
 from rc1_lib.run import Run
 from rc1_lib.scale_up.looks import Look
 from rc1_lib.scale_up.sizes import Step, rows_artifact, sized
-from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, recorded_write, sha256_json, write_json
+from rc1_lib.workspace.artifacts import FileState, file_state, now, read_json, recorded_write, sha256_json
 
 _KIND = "scale_up"
 _PACKS = ("templates", "reference_templates")
@@ -57,20 +57,6 @@ def _look(body: Mapping[str, Any]) -> Look:
     return Look(body["size"], body["again"], tuple(GateResult.from_dict(gate) for gate in body["gates"]))
 
 
-def approve(whole: Run, step: Step, by: str, note: str) -> None:
-    """Record that a person approved of growing beyond a size in its current state."""
-    write_json(whole.workspace.path(_approval(whole, step)), {"approved": True, "by": by, "note": note, "time": now()})
-
-
-def approved(whole: Run, step: Step) -> bool:
-    """Return whether a person approved of growing beyond a size in its current state."""
-    try:
-        body = read_json(whole.workspace.path(_approval(whole, step)))
-    except (OSError, ValueError):
-        return False
-    return isinstance(body, Mapping) and body.get("approved") is True
-
-
 def _files(whole: Run, step: Step) -> list[tuple[Run, Artifact]]:
     """Return the inputs of a size's verdict: its files, and those of the size before."""
     sizes = (step.smaller, step.size) if step.smaller else (step.size,)
@@ -101,7 +87,3 @@ def _key(whole: Run, step: Step) -> str:
 
 def _report(whole: Run, step: Step) -> str:
     return f"reports/scale_up_{step.size}_{_key(whole, step)}.json"
-
-
-def _approval(whole: Run, step: Step) -> str:
-    return f"reports/scale_up_{step.size}_{_key(whole, step)}.approval.json"

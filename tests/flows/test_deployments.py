@@ -19,7 +19,7 @@ from rc1_lib.workspace.state import state_of
 
 def test_deployments_are_of_the_served_workspace_and_their_flows_take_their_parameters(tmp_path: Path) -> None:
     found = {one.name: one for one in deployments_of(tmp_path)}
-    assert set(found) == {"preflight", "calibrate", "train", "scale-up", "release", "nightly"}
+    assert set(found) == {"preflight", "calibrate", "train", "scale-up", "nightly"}
     assert {name for name, one in found.items() if one.schedules} == {"nightly"}
     assert found["nightly"].parameters["recheck"] and not found["nightly"].parameters["ticket"]
     for one in found.values():

@@ -19,7 +19,7 @@ from flows.train import train
 from rc1_lib.preflight.nights import NIGHTS
 from rc1_lib.run import open_run
 from rc1_lib.workspace.artifacts import read_json
-from tasks.endings import GATES_FAILED, NOT_APPROVED, REFUSED
+from tasks.endings import GATES_FAILED, REFUSED
 
 
 def ended(root: Path, state: State[Any], *, deployed: bool = True, **parameters: Any) -> list[str]:
@@ -59,9 +59,8 @@ def test_nightly_run_whose_process_died_has_the_recorded_settings(tmp_path: Path
     assert read_json(tmp_path / NIGHTS)["config_sha256"] == run.config_sha256
 
 
-@pytest.mark.parametrize("name", [REFUSED, NOT_APPROVED])
-def test_rejected_run_writes_nothing(tmp_path: Path, name: str) -> None:
-    assert ended(tmp_path, Failed(name=name, message="no")) == []
+def test_rejected_run_writes_nothing(tmp_path: Path) -> None:
+    assert ended(tmp_path, Failed(name=REFUSED, message="no")) == []
 
 
 def test_run_from_the_command_line_writes_nothing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The scale-up as a flow: it grows while gates pass, stops at a failure, asks for approval, resumes after a kill."""
+"""The scale-up as a flow: it grows while gates pass, stops at a failure, resumes after a kill."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from prefect import State
 from prefect.artifacts import Artifact
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-from prefect.exceptions import Pause
-from prefect.flow_engine import run_flow as run_as_a_worker_does
 from prefect.settings import PREFECT_API_URL
 
 from flows.scale_up import scale_up
@@ -30,11 +28,9 @@ from rc1_lib.scale_up.conditions import check_grown
 from rc1_lib.scale_up.report import REPORT
 from rc1_lib.scale_up.sizes import rows_artifact, sized
 from rc1_lib.workspace.artifacts import read_json
-from rc1_lib.workspace.folder import check_free
 from tests.conftest import Verdicts
 from tests.flows.workers import at_the_server
 from tests.forks import this_interpreter
-from tests.shares import share
 from tests.ticketed import copy_with_base, ticketed
 
 WHOLE: Mapping[str, Sequence[GateResult]] = {"round1": (), "round2": (), "nightly": ()}
@@ -184,30 +180,3 @@ def test_scale_up_stops_at_the_first_failed_gate(ready: Callable[..., Run]) -> N
     assert names["difficulty, 600"] == "GateFailed"
     assert not {"judge_stability, 600", "size 1200", "grow to 1200"} & names.keys()
     assert not list(run.workspace.root.glob("reports/scale_up_600_*")), "a failed size is not recorded as passed"
-
-
-@pytest.mark.parametrize(("approved", "ending"), share([(True, "ScaledUp"), (False, "NotApproved")], False))
-def test_scale_up_waits_for_approval_between_sizes(approved: bool, ending: str, ready: Callable[..., Run]) -> None:
-    run = ready(*SIZES, "scale_up.approval=true")
-    with get_client(sync_client=True) as client:
-        flow_id = client.create_flow(scale_up)
-        deployment = client.create_deployment(flow_id, name=f"scale-up {approved}", parameters=parameters(run))
-        begun = client.create_flow_run_from_deployment(deployment)
-        with pytest.raises(Pause):  # which ends the process of a worker's run
-            run_as_a_worker_does(scale_up, begun, parameters(run), return_type="state")
-        check_free(run.workspace)
-        client.resume_flow_run(begun.id, run_input={"approved": approved, "by": "a reader", "note": "as I see it"})
-        resumed = client.read_flow_run(begun.id)
-    state = run_as_a_worker_does(scale_up, resumed, parameters(run), return_type="state")
-    assert isinstance(state, State) and state.name == ending, state
-    if not approved:
-        assert state.message == "a reader did not approve growth beyond 600 rows: as I see it"
-
-
-def test_run_that_cannot_wait_for_approval_is_rejected_before_anything_is_written(
-    ready: Callable[..., Run],
-) -> None:
-    run = ready(*SIZES, "scale_up.approval=true")
-    state = start(run)
-    assert state.name == "Refused" and "prefect deployment run rc1/scale-up" in str(state.message)
-    assert not list(run.workspace.root.rglob("*_600*"))

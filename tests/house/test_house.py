@@ -36,7 +36,7 @@ def test_mypy_strict_finds_nothing() -> None:
 CHECKED = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
 # fmt: off
 UNTYPED = {
-    "datasets", "distributed", "mlflow", "openenv", "openrlhf", "prefect_dask", "reasoning_gym", "rensa", "verifiers",
+    "datasets", "mlflow", "openenv", "openrlhf", "reasoning_gym", "rensa", "verifiers",
     "verl", "wandb", "xllamacpp",
 }
 # fmt: on

@@ -117,7 +117,7 @@ def test_local_ticket_is_invalid_for_a_prod_run(ticketed: Run) -> None:
 
 FREE = {
     "pool.workers": 3, "training.processes": 2, "judge.limits.rps": 5.0,
-    "training.tracking.to": ["mlflow"], "scale_up.approval": True,
+    "training.tracking.to": ["mlflow"],
     "training.checkpoints.grace_s": 5.0,
 }  # fmt: skip
 
