@@ -30,7 +30,7 @@ class Sources(Section):
     """`embedded`, `hub`, a folder with one sub-folder of public files per task, or a .jsonl file of finished rows."""
     hub: dict[TaskName, str]
     """Task -> hub name of its data set (`NAME`, `NAME:CONFIGURATION` or `NAME:CONFIGURATION:SPLIT`), read through
-    Hugging Face `datasets`, or `reasoning-gym:TASK`."""
+    Hugging Face `datasets`."""
     columns: dict[TaskName, dict[SourceKey, str]]
     """Task -> its keys -> the columns of its data set that hold them, where these have other names; a dot leads into a
     column with parts (`answers.text`). The task's answer rule has to fit what is mapped."""

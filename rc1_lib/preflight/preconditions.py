@@ -21,7 +21,6 @@ from rc1_lib.preflight.ticket_key import check_can_sign
 from rc1_lib.records import PASSING
 from rc1_lib.run import CONFIG_OF_PROFILE, Run
 from rc1_lib.runtime.libraries import check_hub, lacking_for_training
-from rc1_lib.sources.gym import PREFIX
 from rc1_lib.sources.local import files_of_tasks
 from rc1_lib.sources.rows import check_dialogues
 from rc1_lib.training.derived import BASE
@@ -150,8 +149,7 @@ def check_source(run: Run) -> None:
     """
     use = run.config.sources.use
     if use == "hub":
-        names = run.config.sources.hub
-        check_hub({"reasoning_gym" if names[task].startswith(PREFIX) else "datasets" for task in run.config.datasets})
+        check_hub()
     elif use != "embedded" and (place := source_path(use, run.workspace)).is_dir():
         files_of_tasks(place, list(run.config.datasets))
 

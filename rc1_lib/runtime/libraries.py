@@ -9,7 +9,6 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
@@ -24,7 +23,6 @@ _LLAMA_CPP, _GGUF = ("gguf", "xllamacpp"), "llama.cpp and its files need the ext
 _SENTENCES = {
     **dict.fromkeys((*TRAINING, "tensorboard", "huggingface_hub"), _TRAIN),
     "datasets": _HUB,
-    "reasoning_gym": "questions of reasoning-gym need the extra: pip install 'rc1[rule-tests]'",
     **dict.fromkeys(_LLAMA_CPP, _GGUF),
 }
 
@@ -44,18 +42,14 @@ def check_training() -> None:
         raise RC1Error(f"{_TRAIN} (not installed: {', '.join(lacking)})")
 
 
-def check_hub(needed: Iterable[str] = ("datasets",)) -> None:
-    """Check that the extras are installed from which questions come.
-
-    Args:
-        needed: `datasets` or `reasoning_gym`, or both.
+def check_hub() -> None:
+    """Check that the extra `hub` is installed.
 
     Raises:
         RC1Error: names the extra and its library.
     """
-    for name in needed:
-        if find_spec(name) is None:
-            raise RC1Error(f"{_SENTENCES[name]} (not installed: {name})")
+    if find_spec("datasets") is None:
+        raise RC1Error(f"{_HUB} (not installed: datasets)")
 
 
 def check_llama_cpp() -> None:

@@ -1,9 +1,8 @@
-"""Where questions come from: data sets (local files or the hub), reasoning-gym, JSONL rows, the embedded generator."""
+"""Where questions come from: data sets (local files or the hub), JSONL rows, the embedded generator."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from rc1_lib.errors import SourceError
 from rc1_lib.numbers.sums import apportion
 from rc1_lib.records import Question, Task
 from rc1_lib.sources.embedded import generate
-from rc1_lib.sources.gym import PREFIX, load_gym
 from rc1_lib.sources.hub import load_hub, local_files
-from rc1_lib.sources.loaded import Loaded
 from rc1_lib.sources.local import files_of_tasks, load_local
 from rc1_lib.sources.rows import load_rows, read_questions
 from rc1_lib.task_specs import task_names
@@ -42,7 +39,7 @@ def load_questions(
         _check_no_columns(config, "the embedded worlds")
         return _embedded(config), {}
     if config.sources.use == "hub":
-        loaded = _hub(config, tasks)
+        loaded = load_hub(config.sources.hub, tasks, MAX_UNUSABLE, columns=config.sources.columns)
     else:
         place, columns = source_path(config.sources.use, workspace), config.sources.columns
         if is_rows(place):
@@ -94,27 +91,10 @@ def sources_sha256(config: RunConfig, workspace: Workspace) -> str:
     return sha256_files(place, chain.from_iterable(files_of_tasks(place, list(config.datasets)).values()))
 
 
-def _hub(config: RunConfig, tasks: Sequence[Task]) -> dict[Task, Loaded]:
-    names, invented = config.sources.hub, _to_invent(config)
-    gym = [task for task in tasks if names.get(task, "").startswith(PREFIX)]
-    if mapped := [task for task in gym if config.sources.columns.get(task)]:
-        raise SourceError(
-            f"sources.columns.{mapped[0]}: found a mapping, but sources.hub.{mapped[0]} is {names[mapped[0]]}, whose "
-            "entries have question and answer and nothing to map; remove it, or name a data set with these columns"
-        )
-    hub = [task for task in tasks if task not in gym]
-    found = load_hub(names, hub, MAX_UNUSABLE, columns=config.sources.columns)
-    found |= {task: load_gym(task, names[task], invented[task], config.pool.seed) for task in gym}
-    return {task: found[task] for task in tasks}
-
-
 def _embedded(config: RunConfig) -> dict[Task, list[Question]]:
-    return {task: generate(task, count, config.pool.seed) for task, count in _to_invent(config).items()}
-
-
-def _to_invent(config: RunConfig) -> dict[Task, int]:
     pool, shadow = apportion(config.pool.n, config.datasets), shadow_counts(config)
-    return {task: round(_SPARE * (pool[task] + shadow[task])) + 20 for task in config.datasets}
+    counts = {task: round(_SPARE * (pool[task] + shadow[task])) + 20 for task in config.datasets}
+    return {task: generate(task, count, config.pool.seed) for task, count in counts.items()}
 
 
 def shadow_counts(config: RunConfig) -> dict[Task, int]:

@@ -94,11 +94,3 @@ def test_a_mapping_that_does_not_hold_names_file_and_key(root: Path, case: str) 
 def test_a_key_that_no_mapping_has_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"sources\.columns\.any_text\.label"):
         load_config(PROJECT_ROOT / "configs/local.yaml", ["sources.columns={any_text: {label: x}}"])
-
-
-def test_a_mapping_of_invented_questions_is_refused(tmp_path: Path) -> None:
-    sources = ["use=hub", "hub={any_number: 'reasoning-gym:gcd'}", "columns={any_number: {question: text}}"]
-    settings = ["datasets={any_number: 1.0}", *(f"sources.{one}" for one in sources)]
-    config = load_config(PROJECT_ROOT / "configs/local.yaml", settings)
-    with pytest.raises(SourceError, match=r"sources\.columns\.any_number"):
-        load_questions(config, Workspace(tmp_path))
