@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -63,23 +63,18 @@ def sampling_of(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def answers_of(
-    prepared: Prepared,
-    player: PolicyEngine,
-    rows: Sequence[MeasuredRow],
-    done: int,
-    plays: int,
-) -> Answers:
-    """Answer the prompts in each mode; progress is reported from `done` of `plays` on.
+def answers_of(temperature: float, play: Callable[[float], Sequence[Played]], done: int, total: int) -> Answers:
+    """Answer the prompts in each mode; progress is reported from `done` of `total` plays on.
 
-    The initial policy answers if no adapter was loaded, since a fresh adapter changes nothing.
+    Args:
+        temperature: that of the sampled mode.
+        play: plays all prompts once, at a temperature.
     """
     found: dict[Mode, Sequence[Played]] = {}
     for mode in MODES:
-        report_progress(STAGE, done + len(found), plays)
-        temperature = player.temperature if mode == "sampled" else 0.0
-        found[mode] = episodes_of(prepared, player, temperature, rows)
-    report_progress(STAGE, done + len(found), plays)
+        report_progress(STAGE, done + len(found), total)
+        found[mode] = play(temperature if mode == "sampled" else 0.0)
+    report_progress(STAGE, done + len(found), total)
     return found
 
 

@@ -22,6 +22,7 @@ from rc1_lib.evaluation.evaluate import TRAINED
 from rc1_lib.evaluation.examples import dialogue_lines
 from rc1_lib.evaluation.offline import Record, chat_format, recorded
 from rc1_lib.evaluation.paired import contrast
+from rc1_lib.evaluation.plays import Plays
 from rc1_lib.numbers.uncertainty import CONFIDENCE
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
@@ -77,18 +78,21 @@ def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -
     if prompts_sha256(selection.held_out) != record.body["prompts_sha256"]:
         raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
     rows = some_of(selection.held_out, prompts)
-    played, not_played = _played(run, start, selection, rows, seed)
+    plays = Plays(run)
+    played, not_played = _played(run, start, record.body["base_sha256"], selection, rows, seed, plays)
     dialogues = {(name, one.row_id): one.messages for name, found in played.items() for one in found}
     records = [
         one for name, found in played.items() for one in records_of(found, rows, policy=name, mode="sampled", seed=seed)
     ]
     baselines = episode_frame(records)
     frame = pl.concat([baselines, _recorded(record, rows, seed)])
-    return _written(run, record, seed, frame, dialogue_lines(baselines, dialogues), not_played)
+    report = _written(run, record, seed, frame, dialogue_lines(baselines, dialogues), not_played, plays.resumed)
+    plays.forget()
+    return report
 
 
 def _played(
-    run: Run, start: str, selection: Selection, rows: Sequence[MeasuredRow], seed: int
+    run: Run, start: str, policy: str, selection: Selection, rows: Sequence[MeasuredRow], seed: int, plays: Plays
 ) -> tuple[dict[str, list[Played]], dict[str, str]]:
     """Return each baseline's episodes, and why a baseline could not be played."""
     worded = _worded(selection.train, rows)
@@ -100,15 +104,15 @@ def _played(
     played, not_played = dict[str, list[Played]](), dict[str, str]()
     warm = bool(run.config.training.warm_start.steps)
     total = len(decided) + warm
-    with naming_breakdowns("Nothing was written", WHILE_PLAYING):
+    with naming_breakdowns("No report was written; the same command goes on", WHILE_PLAYING):
         with closing(untrained_engine(run, start, seed)) as player:
             for name, asking in decided.items():
                 report_progress(STAGE, len(played), total, f"{name}, {len(rows)} prompts")
-                played[name] = _play(player, rows, [asking(row) for row in rows])
+                played[name] = _play(plays, player, policy, rows, [asking(row) for row in rows])
         if warm:
             report_progress(STAGE, len(played), total, f"{FEW_SHOT}, {len(rows)} prompts")
             try:
-                played[FEW_SHOT] = _shown_examples(run, selection.train, rows, seed)
+                played[FEW_SHOT] = _shown_examples(run, policy, selection.train, rows, seed, plays)
             except RolloutError as error:  # a small context has no room for examples, or no row is one
                 not_played[FEW_SHOT] = str(error)
     report_progress(STAGE, total, total)
@@ -130,7 +134,9 @@ def _said(row: MeasuredRow) -> str:
     return "\n".join(one["content"] or "" for one in row["messages"] if one["role"] == "user")
 
 
-def _shown_examples(run: Run, train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow], seed: int) -> list[Played]:
+def _shown_examples(
+    run: Run, policy: str, train: Sequence[MeasuredRow], rows: Sequence[MeasuredRow], seed: int, plays: Plays
+) -> list[Played]:
     """Play the base without its warm start, from which it would know the tools: here they are described to it."""
     training = run.config.training.model_copy(update={"describe_tools": True})
     told = replace(run, config=run.config.model_copy(update={"training": training}))
@@ -139,17 +145,21 @@ def _shown_examples(run: Run, train: Sequence[MeasuredRow], rows: Sequence[Measu
         shown = tuple(_examples(train, form))
         for row in rows:  # in a process of its own, this error would end the other baselines too
             prompt_of(replace(player.playground.start(row, ""), shown=shown), form, context)
-        return _play(player, rows, None, shown=shown)
+        return _play(plays, player, f"base of {policy}", rows, None, shown)
 
 
 def _play(
-    player: PolicyEngine, rows: Sequence[MeasuredRow], asking: Sequence[Asking] | None, shown: Sequence[int] = ()
-) -> list[Played]:
-    episodes = player.play(
-        rows, [str(row["id"]) for row in rows], temperature=player.temperature, seed=HELD_OUT_SEED, iteration=0,
-        asking=asking, shown=shown,
-    )  # fmt: skip
-    return [Played(episode.row_id, episode.outcome, episode.messages) for episode in episodes]
+    plays: Plays, player: PolicyEngine, policy: str, rows: Sequence[MeasuredRow], asking: Sequence[Asking] | None,
+    shown: Sequence[int] = (),
+) -> list[Played]:  # fmt: skip
+    def now() -> list[Played]:
+        episodes = player.play(
+            rows, [str(row["id"]) for row in rows], temperature=player.temperature, seed=HELD_OUT_SEED, iteration=0,
+            asking=asking, shown=shown,
+        )  # fmt: skip
+        return [Played(episode.row_id, episode.outcome, episode.messages) for episode in episodes]
+
+    return plays.get(policy, player.temperature, rows, now, asking=asking, shown=shown)
 
 
 def _examples(rows: Sequence[MeasuredRow], form: ChatFormat) -> list[int]:
@@ -185,7 +195,13 @@ def _recorded(record: Record, rows: Sequence[MeasuredRow], seed: int) -> pl.Data
 
 
 def _written(
-    run: Run, record: Record, seed: int, frame: pl.DataFrame, dialogues: bytes, not_played: dict[str, str]
+    run: Run,
+    record: Record,
+    seed: int,
+    frame: pl.DataFrame,
+    dialogues: bytes,
+    not_played: dict[str, str],
+    resumed: int,
 ) -> tuple[str, dict[str, Any]]:
     settings: dict[str, Any] = {
         "confidence": CONFIDENCE, "resamples": run.config.gates.shared.resamples, "seed": HELD_OUT_SEED,
@@ -220,6 +236,7 @@ def _written(
         "dialogues": spoken,
         "baselines": compared,
         "not_played": not_played,
+        "resumed_plays": resumed,
     }
     write_json(run.workspace.path(path), body)
     return path, body

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_fr
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import dialogue_lines, examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
+from rc1_lib.evaluation.plays import Plays
 from rc1_lib.evaluation.proxy import Point, ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
@@ -63,16 +65,23 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     """
     run, seeds = prepared.run, tuple(finished)
     check_held_out(prepared.selection.held_out, prepared.selection.train)
-    plays = 2 * (1 + len(seeds))
+    plays, total = Plays(run), len(MODES) * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
-        held_out = prepared.selection.held_out
-        start = answers_of(prepared, player, held_out, 0, plays)
+
+        def played_as(policy: str) -> Callable[[float], list[Played]]:
+            """Return what plays all prompts with the policy of this SHA-256, which the player has loaded."""
+            return lambda temperature: plays.get(
+                policy, temperature, prepared.selection.held_out, partial(episodes_of, prepared, player, temperature)
+            )
+
+        # Without an adapter the initial policy answers, since a fresh one changes nothing.
+        start = answers_of(player.temperature, played_as(prepared.reference.sha256), 0, total)
         trained: dict[int, Answers] = {}
         for number, seed in enumerate(seeds, start=1):
             path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
-            trained[seed] = answers_of(prepared, player, held_out, 2 * number, plays)
-        course = _checkpoints_between(prepared, player, seeds)
+            trained[seed] = answers_of(player.temperature, played_as(finished[seed]), len(MODES) * number, total)
+        course = _checkpoints_between(prepared, player, seeds, plays)
     scores = audited(
         prepared,
         [
@@ -82,19 +91,22 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
         ],
     )
     first = min(seeds)
-    return _written(
+    report = _written(
         prepared,
         finished,
         _records(prepared, start, trained, scores.scores),
         _points(prepared, start, course, scores.scores),
         scores,
         answers_sha256(start),
+        plays.resumed,
         {
             (policy, episode.row_id): episode.messages
             for policy, answers in ((BASE, start), (TRAINED, trained[first]))
             for episode in answers["sampled"]
         },
     )
+    plays.forget()
+    return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +118,17 @@ class _Intermediate:
     played: Sequence[Played]
 
 
-def _checkpoints_between(prepared: Prepared, player: PolicyEngine, seeds: Sequence[int]) -> list[_Intermediate]:
+def _checkpoints_between(
+    prepared: Prepared, player: PolicyEngine, seeds: Sequence[int], plays: Plays
+) -> list[_Intermediate]:
     """Play the intermediate checkpoints, all on the same few prompts."""
     found, rows = list[_Intermediate](), intermediate_rows(prepared)
     for seed in seeds:
         for step, path in (intermediate_checkpoints(prepared, seed) if rows else {}).items():
             sha256 = fingerprint(path)
             player.load_adapter(load_checkpoint(path, sha256).tensors["adapter"])
-            found.append(_Intermediate(seed, step, episodes_of(prepared, player, player.temperature, rows)))
+            play = partial(episodes_of, prepared, player, player.temperature, rows)
+            found.append(_Intermediate(seed, step, plays.get(sha256, player.temperature, rows, play)))
     return found
 
 
@@ -206,6 +221,7 @@ def _written(
     course: Sequence[Point],
     scores: Audited,
     start_sha256: str,
+    resumed: int,
     dialogues: Mapping[tuple[str, str], Sequence[Message]],
 ) -> GateReport:
     run, seeds = prepared.run, tuple(finished)
@@ -250,4 +266,5 @@ def _written(
         dialogues=dialogue_lines(frame, dialogues),
         curves=curves if curves.is_file() else None,
         proxy=proxy,
+        resumed=resumed,
     )

@@ -74,6 +74,7 @@ def write_evaluation(
     dialogues: bytes = b"",
     curves: Path | None = None,
     proxy: ProxyTruth | None = None,
+    resumed: int = 0,
 ) -> GateReport:
     """Write all files of an evaluation; `reports/ppo_eval_<key>.json` comes last, after everything that it names.
 
@@ -87,6 +88,7 @@ def write_evaluation(
         dialogues: the result of `dialogue_lines`; likewise.
         curves: the training's `metrics.jsonl`; if it cannot be drawn, the report says why under `no_curves`.
         proxy: judged score and success, if episodes were judged.
+        resumed: how many plays were read from files that an earlier process had kept.
 
     Raises:
         RC1Error: when another process writes into the workspace.
@@ -99,6 +101,7 @@ def write_evaluation(
         "key": key,
         **asdict(provenance),
         "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
+        "resumed_plays": resumed,
         "decided_by": "sampled",
         **evaluation.to_dict(),
         "proxy": None if proxy is None else proxy.to_dict(),

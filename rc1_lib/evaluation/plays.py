@@ -1,0 +1,80 @@
+"""Plays of held-out prompts that are kept until the report is written, so that a stop costs one of them, not all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from rc1_lib.environment.outcome import EpisodeOutcome, EpisodeStatus
+from rc1_lib.evaluation.answers import prompts_sha256, sampling_of
+from rc1_lib.evaluation.episodes import EvaluationError, Played
+from rc1_lib.provenance.code import code_sha256
+from rc1_lib.records import Row
+from rc1_lib.run import Run
+from rc1_lib.workspace.artifacts import atomic_write, sha256_json
+
+PLAYS = "data/evaluation"
+"""Folder of the plays of an evaluation that has not ended."""
+
+
+class Plays:
+    """The plays of one evaluation: each is read if an earlier process of it has kept it.
+
+    Attributes:
+        resumed: number of plays that were read. The report names it, because a file can be written by anyone who
+            writes into the workspace.
+    """
+
+    def __init__(self, run: Run) -> None:
+        """Look at nothing yet."""
+        self._run = run
+        self.resumed = 0
+
+    def get(
+        self, policy: str, temperature: float, rows: Sequence[Row], play: Callable[[], list[Played]], **how: Any
+    ) -> list[Played]:
+        """Return a kept play of these rows, or play now and keep it.
+
+        Args:
+            policy: SHA-256 of what plays.
+            how: what else decides the episodes, besides the settings of sampling and the code.
+
+        Raises:
+            EvaluationError: when a kept play is damaged or about other rows.
+        """
+        decisive = {
+            "policy": policy,
+            "temperature": temperature,
+            "prompts": prompts_sha256(rows),
+            "sampling": sampling_of(self._run.config),
+            "code": code_sha256(),
+            **how,
+        }
+        path = self._run.workspace.path(f"{PLAYS}/{sha256_json(decisive)[:16]}.jsonl")
+        if not path.exists():
+            found = play()
+            with atomic_write(path) as stream:
+                stream.writelines(orjson.dumps(asdict(one)) + b"\n" for one in found)
+            return found
+        try:
+            kept = [_played(orjson.loads(line)) for line in path.read_bytes().splitlines()]
+        except (ValueError, TypeError, KeyError) as error:
+            raise EvaluationError(f"{path}: not a play of an evaluation ({error}); remove it to play again") from None
+        if [one.row_id for one in kept] != [row["id"] for row in rows]:
+            raise EvaluationError(f"{path}: holds other prompts than those of the evaluation; remove it to play again")
+        self.resumed += 1
+        return kept
+
+    def forget(self) -> None:
+        """Remove all plays, once a report holds their episodes."""
+        shutil.rmtree(self._run.workspace.path(PLAYS), ignore_errors=True)
+
+
+def _played(body: Mapping[str, Any]) -> Played:
+    outcome = body["outcome"]
+    status = EpisodeStatus(outcome["status"])
+    return Played(body["row_id"], EpisodeOutcome(**{**outcome, "status": status}), tuple(body["messages"]))
