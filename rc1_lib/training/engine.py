@@ -300,7 +300,8 @@ class PolicyEngine(Engine):
         return {**found, "tokens": float(collated.action_count)}
 
     def _collated(self, batch: Mapping[str, Any]) -> TokenBatch:
-        return collate(batch["trajectories"], batch["scores"], self.playground.form.pad_id).on(self.device)
+        pad_id = self.playground.form.pad_id
+        return collate(batch["trajectories"], batch["scores"], pad_id, kinds=batch.get("kinds")).on(self.device)
 
     @property
     def _rates(self) -> list[float]:

@@ -57,6 +57,7 @@ class PPO:
         terms = [engine.playground.terms(one, row, judged) for one, row, judged in kept]
         batch["trajectories"] = [one for one, _, _ in kept]
         batch["scores"] = [each.total for each in terms]
+        batch["kinds"] = [f"{row['task']}, {row['needs_clarification']}" for _, row, _ in kept]
         batch["solved"] = [one.outcome.solved for one in played]
         names = ("success", "judge", "penalty", "format", "turns", "factor")
         return {

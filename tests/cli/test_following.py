@@ -103,7 +103,7 @@ def test_plans_fit_a_narrow_terminal_and_name_every_stage(session: Session) -> N
     assert [line.split("  ")[1] for line in whole[1:]] == [
         "server", "data", "calibration", "round 1", "round 2", "ticket",
     ]  # fmt: skip
-    assert any("48 steps of 128 episodes" in line for line in learning)
+    assert any("64 steps of 128 episodes" in line for line in learning)
     assert not any("%" in line for line in learning), "the shares differ from configuration to configuration"
 
 

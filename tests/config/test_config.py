@@ -103,7 +103,7 @@ def test_effective_configuration_loads_unchanged(tmp_path: Path) -> None:
         ),
         ("training.grpo.kl_stop=1", "unknown key 'training.grpo.kl_stop'"),
         ("training.checkpoints.keep_last=0", "training.checkpoints.keep_last: found '0'"),
-        ("training.ppo.value_warm_up=48", "training.ppo.value_warm_up is 48, expected less than steps (48)"),
+        ("training.ppo.value_warm_up=64", "training.ppo.value_warm_up is 64, expected less than steps (64)"),
         ("target_kl=0", "target_kl: found '0'"),
         ("seeds=[]", "seeds: found '[]'"),
         ("training.checkpoints.keep_every=24", "keep_every is 24, but keep_last is null, which keeps all"),

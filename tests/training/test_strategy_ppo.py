@@ -47,6 +47,7 @@ def test_batch_gets_an_episode_and_a_score_for_every_row(tiny: Tiny) -> None:
     ]
     assert batch["scores"] == rewards
     assert batch["solved"] == [each.outcome.solved for each in batch["trajectories"]]
+    assert batch["kinds"] == [f"{row['task']}, {row['needs_clarification']}" for row in batch["rows"]]
 
 
 def test_reward_terms_add_up_to_the_mean_score(tiny: Tiny) -> None:
@@ -70,7 +71,7 @@ def test_episodes_with_missing_scores_are_not_trained_on(tiny: Tiny, monkeypatch
         engine, batch, metrics = played(run, EpisodeJudge(run))
     assert 0 < len(batch["trajectories"]) < 24
     assert metrics["judge/scored"] == len(batch["trajectories"]) / 24
-    assert len(batch["scores"]) == len(batch["trajectories"])
+    assert len(batch["scores"]) == len(batch["kinds"]) == len(batch["trajectories"])
     assert len(batch["solved"]) == 24  # the curriculum needs every row
     rows = {row["id"] for row in batch["rows"]}
     assert {each.row_id for each in batch["trajectories"]} <= rows

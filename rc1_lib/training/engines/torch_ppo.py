@@ -145,7 +145,7 @@ def targets_of(
     with torch.no_grad():
         values_BT[batch.action_mask] = policy.value_head(states_ND).to(values_BT.dtype)
     rewards_BT = losses.token_rewards(
-        batch.scores, losses.kl_k1(batch.old_logprobs, ref_BT), batch.action_mask, kl_coef
+        batch.scores - batch.expected, losses.kl_k1(batch.old_logprobs, ref_BT), batch.action_mask, kl_coef
     )
     advantages_BT, returns_BT = losses.generalised_advantages(
         rewards_BT, values_BT, batch.action_mask, lam=settings.ppo.lam
@@ -210,7 +210,8 @@ def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> 
     `critic/vf_explained_var` is NaN if all returns are equal.
     """
     found = episode_metrics(batch, targets.ref_logprobs, kl_coef)
-    values, returns = targets.values[batch.action_mask], targets.returns[batch.action_mask]
+    expected_BT = batch.expected[:, None].expand_as(targets.values)
+    values, returns = ((of_BT + expected_BT)[batch.action_mask] for of_BT in (targets.values, targets.returns))
     penalty = -kl_coef * found["objective/kl"]
     return found | {
         "objective/non_score_reward": penalty,

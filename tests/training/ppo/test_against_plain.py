@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
@@ -15,29 +17,40 @@ def adam(policy: ToyPolicy) -> torch.optim.Optimizer:
     return torch.optim.AdamW(policy.trained(), lr=0.01)
 
 
+def above_the_others(scores: Sequence[float], kinds: str) -> list[float]:
+    """Each score above the mean of the other scores of its kind, or of all other scores where its kind has no other."""
+    found = []
+    for at, score in enumerate(scores):
+        others = [(kinds[other], scores[other]) for other in range(len(scores)) if other != at]
+        alike = [worth for kind, worth in others if kind == kinds[at]] or [worth for _, worth in others]
+        found.append(score - sum(alike) / len(alike))
+    return found
+
+
 @pytest.mark.parametrize(
-    "chosen",
+    ("chosen", "kinds"),
     [
-        settings(),
-        settings(minibatches=3, temperature=0.7),
-        settings(lam=1.0, minibatches=2, max_grad_norm=0.05),
+        (settings(), None),
+        (settings(minibatches=3, temperature=0.7), "abacbaa"),
+        (settings(lam=1.0, minibatches=2, max_grad_norm=0.05), None),
     ],
-    ids=["one step", "minibatches and temperature", "strongly clipped"],
+    ids=["one step", "minibatches, temperature and kinds", "strongly clipped"],
 )
-def test_update_equals_the_plain_one(chosen: PPOSettings) -> None:
+def test_update_equals_the_plain_one(chosen: PPOSettings, kinds: str | None) -> None:
     episodes, scores = random_episodes(7)
     policy, plain = ToyPolicy(), ToyPolicy()
     metrics = ppo_update(
         policy,
-        collate(episodes, scores, pad_id=0, dtype=torch.float64),
+        collate(episodes, scores, pad_id=0, kinds=kinds, dtype=torch.float64),
         adam(policy),
         chosen,
         kl_coef=0.1,
         iteration=0,
         generator=torch.Generator().manual_seed(5),
     )
+    worth = above_the_others(scores, kinds) if kinds else scores
     losses = plain_update(
-        plain, episodes, scores, adam(plain), chosen, kl_coef=0.1, generator=torch.Generator().manual_seed(5)
+        plain, episodes, worth, adam(plain), chosen, kl_coef=0.1, generator=torch.Generator().manual_seed(5)
     )
     assert metrics["update/steps"] == len(losses) == chosen.update.minibatches
     assert metrics["loss"] == pytest.approx(sum(losses) / len(losses), abs=1e-9)
