@@ -24,7 +24,7 @@ from rc1_lib.preflight.nights import NIGHTS, Night, NightOutcome
 from rc1_lib.preflight.ticket import TICKET, read_ticket
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
-from rc1_lib.scale_up.conditions import check_grown
+from rc1_lib.scale_up.conditions import check_grown, check_may_grow
 from rc1_lib.scale_up.report import REPORT
 from rc1_lib.scale_up.sizes import rows_artifact, sized
 from rc1_lib.workspace.artifacts import read_json
@@ -148,25 +148,30 @@ def night_without_outcome(run: Run) -> None:
     path.write_bytes(orjson.dumps({key: night[key] for key in night if key != "outcome"}) + b"\n")
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (no_ticket, "there is no ticket"),
-        (no_night, "has no nightly with these settings"),
-        (failed_night, "leakage failed"),
-        (old_night, "expected one of the last day"),
-        (night_without_outcome, "'outcome' is missing"),
-        (night_of_round_1, "did not judge nightly, round2"),
-        (night_of_another_ticket, "checked another ticket"),
-    ],
+REFUSALS: Sequence[tuple[Callable[[Run], None], str]] = (
+    (no_ticket, "there is no ticket"),
+    (no_night, "has no nightly with these settings"),
+    (failed_night, "leakage failed"),
+    (old_night, "expected one of the last day"),
+    (night_without_outcome, "'outcome' is missing"),
+    (night_of_round_1, "did not judge nightly, round2"),
+    (night_of_another_ticket, "checked another ticket"),
 )
-def test_scale_up_is_refused_without_ticket_and_passed_night(
-    damage: Callable[[Run], None], words: str, ready: Callable[..., Run]
-) -> None:
+
+
+def test_scale_up_is_refused_without_ticket_and_passed_night(ready: Callable[..., Run]) -> None:
     run = ready(*SIZES)
-    damage(run)
+    check_may_grow(run)
+    whole = {path: run.workspace.path(path).read_bytes() for path in (TICKET, NIGHTS)}
+    for damage, words in REFUSALS:
+        damage(run)
+        with pytest.raises(RC1Error, match=words):
+            check_may_grow(run)
+        for path, content in whole.items():
+            run.workspace.path(path).write_bytes(content)
+    no_ticket(run)
     state = start(run)
-    assert state.name == "Refused" and words in str(state.message)
+    assert state.name == "Refused" and "there is no ticket" in str(state.message)
     assert not list(run.workspace.root.rglob("*_600*"))
 
 
