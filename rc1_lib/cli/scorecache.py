@@ -55,23 +55,17 @@ def invalidate(
     session: Session,
     spec: Annotated[str, typer.Option(help="Version of the judge's instructions whose replies to delete.")],
 ) -> int:
-    """Delete the stored replies to one version of the judge's instructions, the attack's too; usage logs stay."""
+    """Delete the replies to one version of the judge's instructions from every store; the usage logs stay."""
     run = session.open()
-    from rc1_lib.calibration.reward_hacking import ATTACK_STORE
-    from rc1_lib.config.judge import STORE_PATH
-    from rc1_lib.judge.maintenance import existing_store, specs_stored, store_path
+    from rc1_lib.judge.maintenance import forget_replies, store_path
 
-    specs: set[str] = set()
-    count = 0
-    for where in (STORE_PATH, ATTACK_STORE):
-        with existing_store(run, where) as store:
-            if store is not None:
-                specs.update(specs_stored(store))
-                count += store.invalidate(spec)
-    document = {"spec": spec, "invalidated": count, "specs": sorted(specs)}
+    count, specs, skipped = forget_replies(run, spec)
+    document = {"spec": spec, "invalidated": count, "specs": specs, "skipped": skipped}
+    for one in skipped:
+        session.show(f"not read: {one['path']}: {one['why']}")
     if spec not in specs:
         session.document(document)
-        there = f"only to {', '.join(sorted(specs))}" if specs else "nor to any others"
+        there = f"only to {', '.join(specs)}" if specs else "nor to any others"
         raise RC1Error(f"{store_path(run)}: has no replies to the instructions '{spec}', {there}; nothing was deleted")
     words = f"{count} replies to the instructions '{spec}' deleted; the judge will be asked again when needed"
     return end(session, Ending("done", words), document)

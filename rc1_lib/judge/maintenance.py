@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +31,12 @@ _HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 
 @contextmanager
-def existing_store(run: Run, where: str = STORE_PATH) -> Iterator[Store | None]:
-    """Open the run's store, or the one at `where`, if it exists; never create it."""
-    if not run.workspace.path(where).is_file():
+def existing_store(run: Run) -> Iterator[Store | None]:
+    """Open the run's store if it exists; never create it."""
+    if not store_path(run).is_file():
         yield None
         return
-    with open_store(run, where) as store:
+    with open_store(run) as store:
         yield store
 
 
@@ -82,19 +82,26 @@ def survey(run: Run) -> dict[str, Any]:
 
 def _other_stores(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
     """Sum up calls and costs in all other stores (the attack's, the baseline's, a training's); list the unreadable."""
-    own = store_path(run)
-    found, skipped = [], []
-    for path in sorted(set(own.parent.rglob(f"*{own.suffix}")) - {own}):
+    found: list[dict[str, Any]] = []
+
+    def add(where: str, store: Store) -> None:
+        sums = store.log().filter(~_HIT).select(_SUMS).to_dicts()[0]
+        found.append({"path": where, "calls": sums["lines"], "usd": sums["usd"], "cost_unknown": sums["cost_unknown"]})
+
+    return found, _each_store(run, {store_path(run)}, add)
+
+
+def _each_store(run: Run, without: Collection[Path], look: Callable[[str, Store], None]) -> list[dict[str, str]]:
+    """Look at every store of the judge; return those that cannot be read, with the reason."""
+    own, skipped = store_path(run), []
+    for path in sorted(set(own.parent.rglob(f"*{own.suffix}")) - set(without)):
         where = run.workspace.name(path)
         try:
             with open_store(run, where) as store:
-                attempts = store.log().filter(~_HIT)
+                look(where, store)
         except RC1Error as error:
             skipped.append({"path": where, "why": str(error)})
-            continue
-        sums = attempts.select(_SUMS).to_dicts()[0]
-        found.append({"path": where, "calls": sums["lines"], "usd": sums["usd"], "cost_unknown": sums["cost_unknown"]})
-    return found, skipped
+    return skipped
 
 
 _SUMS = (
@@ -107,9 +114,23 @@ _SUMS = (
 )
 
 
-def specs_stored(store: Store) -> list[str]:
-    """List the versions of the instructions for which replies are stored."""
-    return store.contents()["spec"].unique().sort().to_list()
+def forget_replies(run: Run, spec: str) -> tuple[int, list[str], list[dict[str, str]]]:
+    """Delete the replies to one version of the instructions from every store; their logs keep their lines.
+
+    Returns:
+        The number of deleted replies, the versions for which there were replies, and the stores that cannot be read,
+        as `survey` lists them.
+    """
+    deleted = 0
+    specs: set[str] = set()
+
+    def forget(_: str, store: Store) -> None:
+        nonlocal deleted
+        specs.update(store.contents()["spec"].unique())
+        deleted += store.invalidate(spec)
+
+    skipped = _each_store(run, (), forget)
+    return deleted, sorted(specs), skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pytest
 from rc1_lib.calibration.reward_hacking import ATTACK_STORE
 from rc1_lib.cli import scorecache
 from rc1_lib.judge.judge import open_judge, open_store
+from rc1_lib.training.episode_judge import REPLIES
 from tests.judge.bench import Bench, dialogue
 from tests.judge_server import Behaviour, FaultKind, JudgeServer
 
@@ -87,18 +88,23 @@ def test_invalidate_deletes_one_instruction_version_and_names_the_others(
     rc1: Rc1, server: JudgeServer, bench: Bench
 ) -> None:
     bench.score(server, [dialogue(1), dialogue(2)])
-    with open_store(run := bench.run(server.base_url), ATTACK_STORE) as store:
-        open_judge(run, store).score([dialogue(3)])
+    run = bench.run(server.base_url)
+    for where in (ATTACK_STORE, REPLIES):
+        with open_store(run, where) as store:
+            open_judge(run, store).score([dialogue(3)])
     other = rc1("scorecache", "invalidate", "--spec", "v2", "--workspace", bench.folder, "--json")
-    assert (other.code, json.loads(other.out)) == (2, {"spec": "v2", "invalidated": 0, "specs": ["v1"]})
+    assert (other.code, json.loads(other.out)) == (
+        2, {"spec": "v2", "invalidated": 0, "specs": ["v1"], "skipped": []},
+    )  # fmt: skip
     assert "has no replies to the instructions 'v2', only to v1; nothing was deleted" in other.err
     done = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", bench.folder)
-    assert (done.code, "9 replies to the instructions 'v1' deleted" in done.out) == (0, True)
+    assert (done.code, "12 replies to the instructions 'v1' deleted" in done.out) == (0, True)
     body = json.loads(rc1("scorecache", "stat", "--workspace", bench.folder, "--json").out)
     assert (body["replies"], body["total"]["lines"]) == ([], 6)
     assert bench.score(server, [dialogue(1)]).calls == 3
-    with open_store(run, ATTACK_STORE) as store:
-        assert store.contents().is_empty()
+    for where in (ATTACK_STORE, REPLIES):
+        with open_store(run, where) as store:
+            assert store.contents().is_empty()
 
 
 def test_replay_bad_replaces_bad_replies(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
