@@ -15,7 +15,7 @@ from rc1_lib.checks import at_least, at_most, info
 from rc1_lib.config.engines import ControlKind
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.evaluation.answers import check_held_out, episodes_of, prompts_sha256
-from rc1_lib.evaluation.episodes import EpisodeRecord, episode_frame, records_of
+from rc1_lib.evaluation.episodes import EpisodeRecord, EvaluationError, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE
 from rc1_lib.evaluation.paired import Contrast, contrast
 from rc1_lib.evaluation.policies import player_of
@@ -71,6 +71,7 @@ def run_control(
     for seed in seeds:
         check_own(control.run, seed, control.facts(seed), start_over=True, notice=notice)
     checkpoints = {seed: advance(control, seed, last, notice) for seed in seeds}
+    kl = {seed: _last_kl(control.run, seed) for seed in seeds}
     rows = prepared.selection.held_out
     records: list[EpisodeRecord] = []
     with player_of(control, seeds[0]) as player:
@@ -83,7 +84,6 @@ def run_control(
                 records += records_of(played, rows, policy=policy, mode="sampled", seed=seed)
     report_progress(GATE, 1 + len(seeds), 1 + len(seeds))
     compared = compare(prepared.run, episode_frame(records))
-    kl = {seed: _last_kl(control.run, seed) for seed in seeds}
     gate = control_gate(kind, compared, kl, prepared.run.config.gates.evaluation.min_prompts)
     body = {
         "kind": kind,
@@ -160,7 +160,13 @@ def control_gate(
 
 
 def _last_kl(run: Run, seed: int) -> float:
-    lines = MetricsLog(run.workspace.path(paths_of(run, seed).metrics)).read()
+    path = run.workspace.path(paths_of(run, seed).metrics)
+    lines = MetricsLog(path).read()
+    if not lines or lines[-1]["step"] != run.config.steps:
+        raise EvaluationError(
+            f"{path}: has no line of the control's last step, {run.config.steps}; remove {run.workspace.root} and run "
+            "the control again"
+        )
     return float(lines[-1][KL])
 
 

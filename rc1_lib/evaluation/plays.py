@@ -15,6 +15,7 @@ from rc1_lib.evaluation.episodes import EvaluationError, Played
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import Row
 from rc1_lib.run import Run
+from rc1_lib.training.device import get_device, precision_of
 from rc1_lib.workspace.artifacts import atomic_write, sha256_json
 
 PLAYS = "data/evaluation"
@@ -51,6 +52,7 @@ class Plays:
             "temperature": temperature,
             "prompts": prompts_sha256(rows),
             "sampling": sampling_of(self._run.config),
+            "computed": _computed(self._run),
             "code": code_sha256(),
             **how,
         }
@@ -72,6 +74,17 @@ class Plays:
     def forget(self) -> None:
         """Remove all plays, once a report holds their episodes."""
         shutil.rmtree(self._run.workspace.path(PLAYS), ignore_errors=True)
+
+
+def _computed(run: Run) -> dict[str, Any]:
+    """Return how this machine computes a policy: the same weights in another precision are another policy."""
+    device = get_device()
+    return {
+        "device": device.type,
+        "precision": precision_of(device, run.config.training.precision).value,
+        "finetune": run.config.finetune.method,
+        "sampling_copy": run.config.training.rollout.sampling_copy,
+    }
 
 
 def _played(body: Mapping[str, Any]) -> Played:

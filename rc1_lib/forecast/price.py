@@ -18,6 +18,7 @@ from rc1_lib.forecast.estimate import Estimate, mean_of
 from rc1_lib.numbers.uncertainty import CONFIDENCE, CheckInterval
 from rc1_lib.records import Check, MeasuredRow
 from rc1_lib.runtime.progress import report_progress
+from rc1_lib.training.curriculum import missing_share
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.rollout.asking import Asking
@@ -118,7 +119,8 @@ def price_of_a_question(prepared: Prepared, player: PolicyEngine, rows: Sequence
         for row, one, other in zip(rows, first, never, strict=True)
     ]
     needed, elsewhere = ([one for one in prompts if one.needs is wanted] for wanted in (True, False))
-    kinds, share = {"needed": needed, "elsewhere": elsewhere}, _missing_share(prepared)
+    train, sampling = prepared.selection.train, prepared.run.config.priority_sampling
+    kinds, share = {"needed": needed, "elsewhere": elsewhere}, missing_share(train, sampling)
     return Price(
         gain=mean_of([one.gained for one in needed]) if len(needed) > 1 else None,
         cost=mean_of([-one.gained for one in elsewhere]) if len(elsewhere) > 1 else None,
@@ -187,15 +189,6 @@ def _play(prepared: Prepared, player: PolicyEngine, rows: Sequence[MeasuredRow],
 
 def _mean(found: Sequence[Baseline]) -> Baseline:
     return Baseline(*(fmean(getattr(one, field.name) for one in found) for field in fields(Baseline)))
-
-
-def _missing_share(prepared: Prepared) -> float:
-    """Return the share of training's prompts in which something is missing."""
-    sampling = prepared.run.config.priority_sampling
-    share = fmean(bool(row["needs_clarification"]) for row in prepared.selection.train)
-    if sampling.enable and sampling.missing_share is not None and 0 < share < 1:
-        return sampling.missing_share
-    return share
 
 
 def _even(share: float, needed: Sequence[_Prompt], elsewhere: Sequence[_Prompt]) -> float | None:

@@ -11,21 +11,15 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import TracebackType
 from typing import IO, Any, Self
 
 import orjson
-import polars as pl
 
-from rc1_lib.calibration.judge_baseline import ASKED_STORE
-from rc1_lib.config.judge import STORE_PATH
 from rc1_lib.errors import RC1Error
-from rc1_lib.judge.judge import open_store
-from rc1_lib.judge.store import LOG_SCHEMA
-from rc1_lib.judge.usage import usage_figures
 from rc1_lib.masking import conceal_tree, secrets
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run
@@ -109,7 +103,6 @@ class Night:
             "config_sha256": self.run.config_sha256 if self.run else None,
             "ticket_sha256": self.ticket_sha256,
             "gates": {name: {one.name: _brief(one) for one in results} for name, results in self.rounds.items()},
-            "judge": _asked_since(self.run, self.began) if self.run else None,
         }
 
 
@@ -134,19 +127,6 @@ def _brief(result: GateResult) -> dict[str, Any]:
     """Return a verdict with the values that decided it; the rest is in the Prefect UI and the latest report."""
     figures = {check.name: check.to_dict()["value"] for check in result.checks if check.op != "info"}
     return {"status": result.status.value, "figures": figures}
-
-
-def _asked_since(run: Run, began: float) -> dict[str, Any]:
-    """Return usage figures of the judge's stores since the night began, whichever process called the judge."""
-    found = [pl.DataFrame(schema=LOG_SCHEMA)]
-    try:
-        for where in (STORE_PATH, ASKED_STORE):
-            if run.workspace.path(where).is_file():
-                with open_store(run, where) as store:
-                    found.append(store.log().filter(pl.col("started") >= began))
-    except RC1Error as error:
-        return {"unreadable": str(error)}
-    return asdict(usage_figures(pl.concat(found), run.config.gates.stability.max_variance))
 
 
 def _iso(seconds: float) -> str:

@@ -290,7 +290,9 @@ def _training(run: Run, training: _Body) -> _Section:
         section.tables.append(completeness(run, training))
     from rc1_lib.forecast.learnability import START_REPORT  # here, because it needs torch
 
-    if (found := read_report(run, START_REPORT)) is not None:
+    found = read_report(run, START_REPORT)
+    # The file may be of an earlier training in this workspace.
+    if found is not None and all(found.get(name) == training.get(name) for name in ("config_sha256", "reference")):
         section.files.append(START_REPORT)
         with in_form(run.workspace.path(START_REPORT)):
             section.tables.append(_checks("Could it learn at its start?", _gates_in([found["gate"]])))

@@ -149,5 +149,11 @@ def _strata(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> list[_St
     return [replace(stratum, share=stratum.share / together) for stratum in filled]
 
 
+def missing_share(rows: Sequence[MeasuredRow], sampling: PrioritySampling) -> float:
+    """Return the expected share of a training's rows in which something is missing, before unsolved rows come again."""
+    lacking = {str(row["id"]) for row in rows if row["needs_clarification"]}
+    return sum(one.share * len(lacking.intersection(one.ids)) / len(one.ids) for one in _strata(rows, sampling))
+
+
 def _ids(rows: Sequence[MeasuredRow]) -> tuple[str, ...]:
     return tuple(str(row["id"]) for row in rows)

@@ -105,6 +105,18 @@ def test_control_checkpoint_can_neither_resume_a_real_run_nor_be_kept(done: Run)
     assert not (step.parent / "best").exists()
 
 
+def test_finished_control_without_its_metrics_is_named_before_anything_is_played(
+    done: Run, tiny: Callable[..., Run]
+) -> None:
+    run = tiny(*SMALL)
+    controls = run.workspace.path("checkpoints/controls")
+    shutil.copytree(done.workspace.path("checkpoints/controls"), controls, symlinks=True)
+    (metrics,) = controls.rglob("metrics.jsonl")
+    metrics.unlink()
+    with pytest.raises(EvaluationError, match=r"metrics.jsonl: has no line of the control's last step"):
+        run_control(prepare(run), "random", run.config.seeds[:1], lambda _: None)
+
+
 # ---- an evaluation that leaks ----
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rc1_lib.config.run_config import PrioritySampling
 from rc1_lib.errors import ConfigError
-from rc1_lib.training.curriculum import Curriculum
+from rc1_lib.training.curriculum import Curriculum, missing_share
 
 ROWS = [
     {"id": f"{bucket}-{number}", "bucket": bucket}
@@ -111,8 +111,14 @@ def test_missing_share_holds_within_each_bucket() -> None:
     assert found == {
         (bucket, lacks): each for bucket, each in (("easy", 2), ("medium", 4), ("hard", 4)) for lacks in (True, False)
     }
+    assert missing_share(LACKING, settings) == pytest.approx(0.5)
     without_share = Curriculum(LACKING, sampling(), 20, 1).next()
     assert sum(row["needs_clarification"] for row in without_share["rows"]) < 10
+    by_hand = 0.0
+    for bucket, share in sampling().by_difficulty.items():
+        of_it = [row["needs_clarification"] for row in LACKING if row["bucket"] == bucket]
+        by_hand += share * sum(of_it) / len(of_it)
+    assert missing_share(LACKING, sampling()) == pytest.approx(by_hand)
 
 
 @pytest.mark.parametrize(

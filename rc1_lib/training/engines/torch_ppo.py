@@ -210,8 +210,7 @@ def objective_metrics(batch: EpisodeBatch, targets: Targets, kl_coef: float) -> 
     `critic/vf_explained_var` is NaN if all returns are equal.
     """
     found = episode_metrics(batch, targets.ref_logprobs, kl_coef)
-    expected_BT = batch.expected[:, None].expand_as(targets.values)
-    values, returns = ((of_BT + expected_BT)[batch.action_mask] for of_BT in (targets.values, targets.returns))
+    values, returns = targets.values[batch.action_mask], targets.returns[batch.action_mask]
     penalty = -kl_coef * found["objective/kl"]
     return found | {
         "objective/non_score_reward": penalty,

@@ -71,7 +71,8 @@ def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float
     """Return metrics of an iteration's episodes, before anything is learned from them.
 
     `objective/kl` and `objective/entropy` (from the log-probabilities of the sampled tokens) are sums over an episode,
-    averaged over episodes, as in TRL. `kl` is `objective/kl`.
+    averaged over episodes, as in TRL. `kl` is `objective/kl`. `objective/scores_std` is the deviation of what training
+    learns from: the scores less those expected of an episode's kind.
     """
     mask, episodes = batch.action_mask, len(batch)
     logprobs, ref = batch.old_logprobs[mask], ref_logprobs_BT[mask]
@@ -85,7 +86,7 @@ def episode_metrics(batch: EpisodeBatch, ref_logprobs_BT: Tensor, kl_coef: float
         "objective/kl_coef": kl_coef,
         "objective/entropy": -float(logprobs.sum()) / episodes,
         "objective/scores": float(scores.mean()),
-        "objective/scores_std": float(scores.std(correction=0)),
+        "objective/scores_std": float((scores - batch.expected.cpu().double()).std(correction=0)),
         "response_length/mean": len(logprobs) / episodes,
     }
 

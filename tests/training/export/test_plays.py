@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import policies
-from rc1_lib.evaluation.plays import PLAYS
+from rc1_lib.evaluation.episodes import EvaluationError
+from rc1_lib.evaluation.plays import PLAYS, Plays
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
+from rc1_lib.training.device import Precision
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.workspace.artifacts import read_json
@@ -57,6 +60,21 @@ def test_stopped_evaluation_plays_only_what_is_left_and_says_so(run: Run, monkey
             evaluated(run, monkeypatch, kept - len(list(run.workspace.path(PLAYS).glob("*"))))
     again = evaluated(run, monkeypatch, 1)
     assert again == {**whole, "resumed_plays": 3} and not run.workspace.path(PLAYS).exists()
+
+
+def test_play_in_another_precision_is_not_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, played, plays = [{"id": "a"}], list[str](), Plays(run)
+
+    def get() -> None:
+        plays.get("policy", 1.0, rows, lambda: played.append("again") or [])
+
+    with suppress(EvaluationError):  # an empty play is kept, which is of no rows
+        get()
+        get()
+    assert len(played) == 1
+    monkeypatch.setattr("rc1_lib.evaluation.plays.precision_of", lambda *_: Precision.BF16)
+    get()
+    assert len(played) == 2
 
 
 @pytest.mark.parametrize(

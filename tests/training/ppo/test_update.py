@@ -101,6 +101,28 @@ def test_metrics_equal_numbers_by_hand() -> None:
     assert all(isinstance(value, float) for value in metrics.values())
 
 
+def test_metrics_show_what_kinds_leave_to_learn() -> None:
+    """Where kinds explain all scores there is nothing to learn, and the value head gets no credit for it."""
+    policy = ToyPolicy()
+    for parameter in policy.value_head.parameters():
+        nn.init.zeros_(parameter)
+    episodes = [episode(name, [(False, [1]), (True, [2])], [-1.0]) for name in "abcd"]
+    kinds = ["whole", "whole", "lacking", "lacking"]
+
+    def of(scores: list[float]) -> dict[str, float]:
+        return update(policy, collate(episodes, scores, pad_id=0, kinds=kinds, dtype=torch.float64), rate=0.0)
+
+    found = update(
+        policy, collate(episodes, [1.0, 1.0, 0.0, 0.0], pad_id=0, kinds=kinds, dtype=torch.float64), rate=0.0
+    )
+    assert found["objective/scores"] == 0.5 and found["objective/scores_std"] == 0.0
+    found = update(
+        policy, collate(episodes, [1.0, 0.5, 0.5, 0.0], pad_id=0, kinds=kinds, dtype=torch.float64), rate=0.0
+    )
+    assert found["objective/scores_std"] == 0.5
+    assert found["critic/vf_explained_var"] == pytest.approx(0.0, abs=1e-6)
+
+
 def test_non_finite_gradient_stops_the_run_and_changes_no_weight() -> None:
     policy = ToyPolicy()
     batch = batch_of(policy)
