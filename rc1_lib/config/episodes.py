@@ -66,10 +66,6 @@ class Rollout(Section):
     sampler: Literal["own", "vllm"]
     """Which engine samples: `own`, the policy in this process, reproducible byte for byte; `vllm`, the server of
     `training.vllm`, with the same probabilities up to rounding but not the same tokens."""
-    sampling_copy: Literal["bf16", "none"]
-    """Weights for sampling if the base has 4 or 16 bits: `bf16`, a merged copy of base and adapter at two bytes per
-    weight, updated before every rollout; `none`, the layers unmerged. A 32-bit base is always merged with its
-    adapter."""
 
 
 class VLLM(Section):

@@ -46,7 +46,7 @@ _FREE = (
     "finetune", "training.engine", "training.strategy", "training.describe_tools",
     "training.adapter", "training.update", "training.ppo", "training.grpo",
     "training.rollout.thought_tokens", "training.rollout.rows",
-    "training.rollout.sampler", "training.rollout.sampling_copy",
+    "training.rollout.sampler",
     "training.early_stop", "training.eval_shadow",
 )  # fmt: skip
 """Settings and sections that may differ from the published ones without changing what a gate means. Reports list

@@ -83,7 +83,6 @@ def _computed(run: Run) -> dict[str, Any]:
         "device": device.type,
         "precision": precision_of(device, run.config.training.precision).value,
         "finetune": run.config.finetune.method,
-        "sampling_copy": run.config.training.rollout.sampling_copy,
     }
 
 

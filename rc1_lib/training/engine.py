@@ -32,7 +32,6 @@ from rc1_lib.training.ranks.shards import ONE_SHARD, Shards, on_one_device, proc
 from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import context_of, longest_dialogue
 from rc1_lib.training.rollout.roll_out import Playground
-from rc1_lib.training.rollout.sampling_weights import make_sampling_copy
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.updates.batch import EpisodeBatch, TokenBatch, batch_of, collate
 from rc1_lib.training.updates.forward import policy_logprobs, reference_logprobs, token_logprobs
@@ -148,9 +147,6 @@ class PolicyEngine(Engine):
         self._create_policy(setup, base)
         # Only gradient checkpointing needs training mode: no dropout may be active between sampling and update.
         self.policy.train(run is None or setup.model.gradient_checkpointing)
-        self._copy = None
-        if run is not None and run.training.rollout.sampler == "own":
-            self._copy = make_sampling_copy(self.policy.causal, run.training.rollout.sampling_copy)
         self._minibatch_rng = torch.Generator().manual_seed(self.seed)
         self._scaler = torch.amp.GradScaler(self.device.type) if self.precision is Precision.FP16 else None
 
@@ -204,7 +200,7 @@ class PolicyEngine(Engine):
         self, rows: Sequence[MeasuredRow], keys: Sequence[str], temperature: float, seed: int, iteration: int,
         keep_states: bool, start: bool, asking: Sequence[Asking] | None, shown: Sequence[int],
     ) -> list[Trajectory]:  # fmt: skip
-        with self._playing(start), nullcontext() if self._copy is None else self._copy.active():
+        with self._playing(start):
             return self.playground.play(
                 self.policy.causal, rows, keys,
                 temperature=temperature, seed=seed, iteration=iteration, keep_states=keep_states, shards=self._shards,
@@ -273,16 +269,16 @@ class PolicyEngine(Engine):
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate
         with self._autocast():
-            if not isinstance(batch, EpisodeBatch) or (self._copy is None and self._training.rollout.sampler == "own"):
+            if not isinstance(batch, EpisodeBatch) or self._training.rollout.sampler == "own":
                 return self._update(batch, kl_coef, iteration)
             read, apart = self._recompute_logprobs(batch)
             metrics = self._update(read, kl_coef, iteration)
             return metrics | larger_distance(apart, metrics)
 
     def _recompute_logprobs(self, batch: EpisodeBatch) -> tuple[EpisodeBatch, dict[str, float]]:
-        """Recompute the log-probabilities of a batch that a copy or a server sampled, and measure the difference.
+        """Recompute the log-probabilities of a batch that a server sampled, and measure the difference.
 
-        With the sampled ones, the first ratios of the update would contain the rounding of the copy or server.
+        With the sampled ones, the first ratios of the update would contain the server's rounding.
         """
         with self._playing(self.plays_start):
             read_BT = policy_logprobs(

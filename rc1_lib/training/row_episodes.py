@@ -60,7 +60,6 @@ def run_of(config: TrainConfig, rows: int) -> RunConfig:
         "training.update.minibatches": min(rows, _MINIBATCHES),
         "training.update.micro_tokens": config.data.batch_size * longest,
         "training.update.max_grad_norm": engine.max_grad_norm,
-        "training.rollout.sampling_copy": "none",
         "training.ppo.value_warm_up": 0,  # a small run may be shorter
     }
     overrides = [f"{key}={value}" for key, value in given.items() if value is not None]

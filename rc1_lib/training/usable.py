@@ -93,13 +93,9 @@ def least_memory(setup: Setup, shape: PretrainedConfig, device: torch.device) ->
     parts = {"weights": int(matrices * (_NF4 if quantised else number)) + others * number}
     if setup.run is not None:
         rollout = setup.run.training.rollout
-        if rollout.sampler == "vllm":
-            copied = 0
-        elif not half and not quantised:
-            copied = 4 * adapted  # the adapter is merged into copies while playing
-        else:
-            copied = 0 if rollout.sampling_copy == "none" else 2 * (matrices if quantised else adapted)
-        parts["their copy to sample with"] = copied
+        # In fp32 the adapter is merged into copies while playing.
+        merged = rollout.sampler == "own" and not half and not quantised
+        parts["their copy to sample with"] = 4 * adapted if merged else 0
     if lora.enable:
         return parts | {"adapter, gradients and optimizer": _LEARNED * adapter}
     return parts | {"gradients and optimizer": (_LEARNED - 4) * (matrices + others)}

@@ -154,25 +154,6 @@ def test_state_of_another_seed_is_rejected(tiny: Tiny) -> None:
         engine_of(run, 6).load_state_dict(engine_of(run, 5).state_dict())
 
 
-COPIED = (
-    "finetune.method=qlora", "training.rollout.sampling_copy=bf16", "training.parity.mean=0.02",
-    "training.parity.far_share=0.05",
-)  # fmt: skip
-"""A four-bit base that samples with a 16-bit copy, with the published parity bounds."""
-
-
-@an_engine_of_each_kind
-def test_sampling_copy_stays_within_parity_bounds_and_ratios_start_at_1(tiny: Tiny, name: str) -> None:
-    run = tiny(*ENGINES[name], *COPIED, "training.update.minibatches=1")
-    engine = engine_of(run)
-    engine.train_step(played(engine, run))
-    batch = played(engine, run, 1)
-    metrics = engine.train_step(batch)
-    assert 1e-6 < metrics["policy/sampling_gap"] < 0.02
-    if not engine.plays_start:  # else the ratio is that to the initial policy, which is one update old
-        assert metrics["ratio"] == pytest.approx(1.0, abs=1e-5)
-
-
 def test_parity_fails_on_a_few_distant_tokens_and_on_nan_even_if_the_mean_is_small(tiny: Tiny) -> None:
     bounds, close = tiny().config.training.parity, {"policy/sampling_gap": 1e-6, "policy/sampling_far": 0.0}
     check_parity(close, bounds, 0)

@@ -1,22 +1,18 @@
 """Weights for sampling: base and adapter merged into one matrix per layer, which is faster per token.
 
 Layers in fp32 are merged in place, and the original tensors are restored afterwards; subtracting the product again
-would leave rounding errors in the base. For layers in 4 or 16 bits there is a 16-bit copy: two bytes per weight,
-allocated once, and written from base and adapter before every rollout. Adding and removing updates in place would
-accumulate rounding errors, until the copy were another policy. Training never uses the copy.
+would leave rounding errors in the base. Layers in 4 or 16 bits stay unmerged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
 from peft.tuners.lora import Linear, LoraLayer
 from torch import Tensor, nn
-
-_TYPE = torch.bfloat16
 
 
 @contextmanager
@@ -46,69 +42,6 @@ def _mergeable(module: Linear) -> bool:
     if module.merged or module.disable_adapters or any(module.lora_bias.values()):
         return False
     return bool(module.get_base_layer().weight.dtype is torch.float32)
-
-
-class SamplingCopy:
-    """16-bit copies of the layers that `merged` skips: those in 4 bits, and those in 16 bits with an adapter."""
-
-    def __init__(self, model: nn.Module) -> None:
-        """Allocate the copy. `active` fills it."""
-        copied = {name: layer for name, layer in model.named_modules() if _is_copied(name, layer)}
-        self._layers = [
-            (layer, torch.empty(_shape_of(layer), dtype=_TYPE, device=base_layer_of(layer).weight.device))
-            for layer in copied.values()
-        ]
-
-    def __len__(self) -> int:
-        """Number of copied layers."""
-        return len(self._layers)
-
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Compute with the copy inside the context. It is written from weights and adapters at the beginning."""
-        self._write()
-        try:
-            for layer, weight in self._layers:
-                layer.forward = _linear(weight, base_layer_of(layer).bias)
-            yield
-        finally:
-            for layer, _ in self._layers:
-                layer.__dict__.pop("forward", None)
-
-    @torch.no_grad()
-    def _write(self) -> None:
-        for layer, weight in self._layers:
-            weight.copy_(merged_weights(layer))
-
-
-def make_sampling_copy(model: nn.Module, kind: str) -> SamplingCopy | None:
-    """Create the copy that `training.rollout.sampling_copy` asks for; None if it is `none` or there is nothing to copy.
-
-    Args:
-        model: a base in 4, 16 or 32 bits, with or without an adapter.
-        kind: `bf16` or `none`.
-    """
-    copy = SamplingCopy(model) if kind == "bf16" else None
-    return copy if copy else None
-
-
-def _is_copied(name: str, layer: nn.Module) -> bool:
-    if isinstance(layer, LoraLayer):
-        return in_4_bits(base_layer_of(layer)) or base_layer_of(layer).weight.dtype is not torch.float32
-    return is_bare_4bit(name, layer)
-
-
-def _shape_of(layer: nn.Module) -> tuple[int, int]:
-    return base_layer_of(layer).out_features, base_layer_of(layer).in_features
-
-
-def _linear(weight: Tensor, bias: Tensor | None) -> Callable[..., Tensor]:
-    added = None if bias is None else bias.detach().to(weight.dtype)
-
-    def forward(states: Tensor) -> Tensor:
-        return nn.functional.linear(states.to(weight.dtype), weight, added).to(states.dtype)
-
-    return forward
 
 
 # The weights of a linear layer in fp32: dequantised, and with its adapter added.
