@@ -14,13 +14,11 @@ from rc1_lib.gates.anti_simulation import MAX_IDENTICAL
 from rc1_lib.gates.spec import GateSpec, Round
 from rc1_lib.judge.calls import SCORINGS, AttemptOutcome
 from rc1_lib.judge.judge import fresh_scores
-from rc1_lib.judge.noise import long_scores
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import Check, GateResult, Message
 from rc1_lib.run import Run
 
 _OK = pl.col("outcome") == AttemptOutcome.OK
-_HIT = pl.col("outcome") == AttemptOutcome.HIT
 
 
 def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, thresholds: ProbeGate) -> GateResult:
@@ -38,8 +36,6 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
     wanted = answered.filter(pl.col("sample").is_between(0, samples - 1))
     full = wanted.group_by("dialogue").agg(held=pl.col("sample").n_unique()).filter(pl.col("held") == samples)
     failed = _failed(lines)
-    scores = long_scores(answered)["score"]
-    outside = int((~scores.is_between(0.0, 1.0) | scores.is_nan()).sum()) + answered["scores"].null_count()
     shortest = answered.select(pl.col("latency_ms").nan_min()).item()
     checks = [
         equal(
@@ -50,21 +46,9 @@ def probe_gate(lines: pl.DataFrame, *, provider: str, asked: int, samples: int, 
             "dialogues with every sample scored", full.height, asked,
             _why(failed, asked * samples - wanted.select("dialogue", "sample").n_unique()),
         ),
-        equal(
-            "replays from the cache", lines.filter(_HIT).height, 0,
-            "the probe must bypass the cache: a cached score is not an answer of the live judge",
-        ),
-        equal(
-            "calls of another provider", lines.filter(pl.col("provider").ne_missing(provider)).height, 0,
-            f"judge.provider is '{provider}', but these lines name another provider: find out what wrote them",
-        ),
         above(
             "shortest latency, ms", number(shortest), 0.0,
             "a real answer takes time: a stand-in replied" if answered.height else "no reply has scores",
-        ),
-        equal(
-            "scores outside [0, 1]", outside, 0,
-            "a reply passed that the schema forbids: fix how the judge reads replies",
         ),
         at_most(
             "model versions that answered", len(_versions(lines)), 1,

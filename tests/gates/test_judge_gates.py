@@ -305,10 +305,6 @@ def failing(lines: pl.DataFrame, outcome: AttemptOutcome, detail: str, which: pl
     )  # fmt: skip
 
 
-def scores_of(number: float | str) -> str:
-    return json.dumps({name: number for name in DIMENSIONS})
-
-
 ONE_DIALOGUE = pl.col("dialogue") == sha("dialogue", 3)
 PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]] = {
     "one sample lost": (
@@ -323,27 +319,16 @@ PROBE_DAMAGES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], set[str]]
     ),
     "read from the cache": (
         lambda log: where(log, ONE_DIALOGUE & LIVE, outcome=AttemptOutcome.HIT.value),
-        {"dialogues with every sample scored", "replays from the cache"},
+        {"dialogues with every sample scored"},
     ),
     "zero latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=0.0), {"shortest latency, ms"}),
     "unknown latency": (lambda log: where(log, ONE_DIALOGUE, latency_ms=math.nan), {"shortest latency, ms"}),
-    "a score above 1": (lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(1.7)), {"scores outside [0, 1]"}),
-    "a score that is NaN": (
-        lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of(math.nan)), {"scores outside [0, 1]"},
-    ),
-    "a score in words": (
-        lambda log: where(log, ONE_DIALOGUE & LIVE, scores=scores_of("high")), {"scores outside [0, 1]"},
-    ),
-    "an answer without scores": (
-        lambda log: where(log, ONE_DIALOGUE & LIVE, scores=pl.lit(None, pl.String)), {"scores outside [0, 1]"},
-    ),
     "one call unbilled": (
         lambda log: where(log, ONE_DIALOGUE & LIVE, billable=False), {"scored calls without a bill"},
     ),
     "no call billed": (
         lambda log: where(log, pl.lit(True), billable=False), {"billed calls", "scored calls without a bill"},
     ),
-    "another judge's lines": (lambda log: where(log, ONE_DIALOGUE, provider="rubric"), {"calls of another provider"}),
     "no reply at all": (
         lambda log: (
             failing(log, AttemptOutcome.REJECTED, "API key not valid", pl.lit(True)).filter(~pl.col("billable"))
