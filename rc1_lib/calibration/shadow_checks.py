@@ -67,7 +67,7 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         at_least(
             "top10_overlap", value["top10_overlap"], thresholds.min_top10,
             _penalty_advice(compared, "top10_overlap", thresholds.min_top10)
-            or _top_advice(compared, thresholds),
+            or _top_advice(compared),
             interval["top10_overlap"],
         ),
         above(
@@ -81,10 +81,6 @@ def shadow_run_gate(compared: Comparison, coverage: float, thresholds: ShadowRun
         room_shown("new reward", value["auc_old"], compared.figures["auc_new"], thresholds),
         _length_check("new reward", "length_corr_new", compared),
         constant_shown(compared.constant),
-        info("ties at the border of the top tenth", compared.top.in_words()),
-        info("ties make the top tenth arbitrary", compared.top.arbitrary(thresholds.min_top10)),
-        info("ties there, scores in hundredths", compared.near_top.in_words()),
-        info("less than a hundredth decides the top tenth", compared.near_top.arbitrary(thresholds.min_top10)),
         *_shown(compared),
     )  # fmt: skip
     return GateResult("shadow_run", checks)
@@ -131,18 +127,7 @@ def usable(compared: Comparison, coverage: float) -> list[Check]:
     ]
 
 
-def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
-    """Return advice on whether the cause is the reward, or scores that hardly differ at the top."""
-    if compared.top.arbitrary(thresholds.min_top10):
-        return (
-            f"ties make the top tenth arbitrary ({compared.top.in_words()}): the scores are too coarse to find a best "
-            f"tenth, so this says little about the reward; use a judge with finer grades, or compare on more dialogues"
-        )
-    if compared.near_top.arbitrary(thresholds.min_top10):
-        return (
-            f"differences of less than a hundredth decide the top tenth ({compared.near_top.in_words()}): the scores "
-            f"crowd at the top, so this says little about the reward; use a judge that distinguishes good from best"
-        )
+def _top_advice(compared: Comparison) -> str:
     lead = compared.figures["top10_lead_kept"].value
     kept = f"by the old score, the new top tenth keeps {lead:.0%} of the old one's lead"
     if _near_ceiling(compared.figures["auc_old"].value, compared.figures["auc_new"]):
@@ -150,7 +135,10 @@ def _top_advice(compared: Comparison, thresholds: ShadowRunGate) -> str:
             f"the reward predicts success; what changed is which of the good dialogues rank best ({kept}): read "
             f"them in the report, and raise calibration.l2 to stay closer to the old weights"
         )
-    return f"the top dialogues have changed ({kept}); read them in the report before training on them"
+    return (
+        f"the top dialogues have changed ({kept}); read them in the report before training on them. Where many share "
+        "the best score, the judge is too coarse to find a best tenth"
+    )
 
 
 def _penalty_advice(compared: Comparison, figure: str, wanted: float) -> str:

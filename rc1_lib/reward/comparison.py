@@ -32,12 +32,9 @@ from rc1_lib.reward.rank_agreement import (
     top_overlap,
     without_rounding_noise,
 )
-from rc1_lib.reward.top_ties import TopTies, top_ties
 
 Floats = NDArray[np.float64]
 _SHARES = {"top10_overlap": 0.10, "top20_overlap": 0.20}
-_NEAR = 2
-"""Decimal places of a score beyond which a difference is meaningless."""
 _BEST = 0.5
 """Share of dialogues that a selection by score keeps, for the split by difficulty and task."""
 
@@ -56,8 +53,6 @@ class Comparison:
         solved: how many of them succeeded.
         constant: weighed dimensions with one score in all of them, which cannot distinguish dialogues, and that score.
         repeats: weighed dimensions that vary -> the highest correlation with one before it; none for the first.
-        top: the borders of the two top tenths, and what ties there leave to chance.
-        near_top: the same for scores in hundredths: what smaller differences decide.
     """
 
     figures: Mapping[str, Interval]
@@ -69,8 +64,6 @@ class Comparison:
     solved: int
     constant: Mapping[str, float]
     repeats: Mapping[str, float]
-    top: TopTies
-    near_top: TopTies
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, with None for undefined figures."""
@@ -96,8 +89,6 @@ class Comparison:
             "unsolved": self.rows - self.solved,
             "constant": dict(self.constant),
             "repeats": dict(self.repeats),
-            "top10_ties": self.top.to_dict(),
-            "top10_ties_in_hundredths": self.near_top.to_dict(),
         }
 
 
@@ -154,8 +145,6 @@ def compare(
         solved=int(success.sum()),
         constant={name: float(known[name][0]) for name in weighed if known[name].n_unique() == 1},
         repeats=_repeats({name: known[name].to_numpy() for name in weighed if known[name].n_unique() > 1}),
-        top=top_ties(old, new, _SHARES["top10_overlap"], weight),
-        near_top=top_ties(old.round(_NEAR), new.round(_NEAR), _SHARES["top10_overlap"], weight),
     )
 
 

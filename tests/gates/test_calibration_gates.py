@@ -16,7 +16,6 @@ from rc1_lib.records import GateResult
 from rc1_lib.reward.calibration import Calibration
 from rc1_lib.reward.comparison import Comparison
 from rc1_lib.reward.intervals import Interval
-from rc1_lib.reward.top_ties import Border, TopTies
 from tests.gates.verdicts import failed, value
 
 SHADOW = ShadowRunGate(min_spearman=0.75, min_top10=0.70, min_improve_pct=10.0)
@@ -52,16 +51,11 @@ AT_THRESHOLDS = {
 }  # fmt: skip
 
 
-UNTIED = TopTies(2.0, Border(0, 0), Border(0, 0), 0.7, 0.7)
-
-
 def comparison(
     figures: Mapping[str, float] = AT_THRESHOLDS,
     rows: int = 20,
     solved: int = 10,
     constant: Mapping[str, float] = NO_CHANGES,
-    top: TopTies = UNTIED,
-    near_top: TopTies = UNTIED,
     without_price: Mapping[str, float] = NO_CHANGES,
 ) -> Comparison:
     """Return figures exactly at their thresholds, except for those given."""
@@ -76,8 +70,6 @@ def comparison(
         solved=solved,
         constant=constant,
         repeats={},
-        top=top,
-        near_top=near_top,
     )
 
 
