@@ -71,15 +71,6 @@ class AdapterSettings(Section):
 
 HELD_OUT_SEED = 20250821
 """Of the draw of prompts to evaluate, and of the episodes on them: the same prompts for every seed of training."""
-CHECKPOINTS_BETWEEN = 3
-"""Checkpoints between start and end that the evaluation plays, if `training.held_out.between.prompts` is not 0."""
-
-
-class OnTheWay(Section):
-    """Checkpoints between start and end that the evaluation compares too: judged score next to success."""
-
-    prompts: Annotated[int, Field(ge=0)]
-    """Held-out prompts that each of three checkpoints plays, evenly spread over the ends of segments; 0: none."""
 
 
 class HeldOut(Section):
@@ -92,12 +83,10 @@ class HeldOut(Section):
     difficulty equally many of every task."""
     judged: Annotated[int, Field(ge=0)]
     """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is called."""
-    between: OnTheWay
 
     def judged_episodes(self, seeds: int) -> int:
-        """Return how many episodes an evaluation of `seeds` runs has judged, including checkpoints in between."""
-        on_the_way = CHECKPOINTS_BETWEEN * min(self.between.prompts, self.judged)
-        return min(self.judged, self.prompts) * (1 + seeds) + on_the_way * seeds
+        """Return how many episodes an evaluation of `seeds` runs has judged."""
+        return min(self.judged, self.prompts) * (1 + seeds)
 
 
 class LearnabilitySettings(Section):

@@ -1,22 +1,18 @@
-"""The judge's scores of evaluated episodes, and the intermediate checkpoints that are evaluated."""
+"""The judge's scores of evaluated episodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from rc1_lib.config.training import CHECKPOINTS_BETWEEN
 from rc1_lib.evaluation.episodes import MODES, Played
 from rc1_lib.judge.budget import check_evaluation_calls
 from rc1_lib.judge.judge import check_judge
 from rc1_lib.judge.providers import LIVE
-from rc1_lib.records import MeasuredRow, Message
+from rc1_lib.records import Message
 from rc1_lib.run import Run
-from rc1_lib.training.checkpoint.atomic_folder import CheckpointError
-from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.episode_judge import EpisodeJudge
-from rc1_lib.training.ppo_run import Prepared, resumable
+from rc1_lib.training.ppo_run import Prepared
 from rc1_lib.training.rows import some_of
 
 Scores = Mapping[str, float | None]
@@ -85,23 +81,5 @@ def check_audit(run: Run, seeds: int) -> None:
 
 
 def played_episodes(run: Run, seeds: int) -> int:
-    """Return the number of episodes that an evaluation of `seeds` runs plays, with intermediate checkpoints."""
-    held_out = run.config.training.held_out
-    intermediate = CHECKPOINTS_BETWEEN * min(held_out.between.prompts, held_out.prompts)
-    return len(MODES) * held_out.prompts * (1 + seeds) + intermediate * seeds
-
-
-def intermediate_rows(prepared: Prepared) -> list[MeasuredRow]:
-    """Return the held-out rows on which intermediate checkpoints are evaluated, in the same order."""
-    return some_of(prepared.selection.held_out, prepared.run.config.training.held_out.between.prompts)
-
-
-def intermediate_checkpoints(prepared: Prepared, seed: int) -> dict[int, Path]:
-    """Return the intermediate checkpoints that exist, by step."""
-    found: dict[int, Path] = {}
-    for step in steps_between(prepared.run.config):
-        try:
-            found[step] = resumable(prepared, seed, str(step))
-        except CheckpointError:
-            continue
-    return found
+    """Return the number of episodes that an evaluation of `seeds` runs plays."""
+    return len(MODES) * run.config.training.held_out.prompts * (1 + seeds)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from rc1_lib.config.run_config import RunConfig
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.answers import (
@@ -23,14 +21,14 @@ from rc1_lib.evaluation.answers import (
     prompts_sha256,
     sampling_of,
 )
-from rc1_lib.evaluation.auditing import Audited, Scores, audited, intermediate_checkpoints, intermediate_rows
+from rc1_lib.evaluation.auditing import Audited, Scores, audited
 from rc1_lib.evaluation.chance import chance_of
 from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import dialogue_lines, examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
 from rc1_lib.evaluation.plays import Plays
-from rc1_lib.evaluation.proxy import Point, ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
+from rc1_lib.evaluation.proxy import ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.numbers.uncertainty import CONFIDENCE
@@ -38,7 +36,6 @@ from rc1_lib.records import Message
 from rc1_lib.run import Run
 from rc1_lib.training.api import make_engine
 from rc1_lib.training.checkpoint.manifest import NAME, fingerprint, resolve, settle, steps
-from rc1_lib.training.checkpoint.retention import steps_between
 from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.ppo_run import Prepared, check_read
@@ -81,21 +78,12 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
             path = finished_checkpoint(run, seed, finished[seed])
             player.load_adapter(load_checkpoint(path, finished[seed]).tensors["adapter"])
             trained[seed] = answers_of(player.temperature, played_as(finished[seed]), len(MODES) * number, total)
-        course = _checkpoints_between(prepared, player, seeds, plays)
-    scores = audited(
-        prepared,
-        [
-            start["sampled"],
-            *(answers["sampled"] for answers in trained.values()),
-            *(checkpoint.played for checkpoint in course),
-        ],
-    )
+    scores = audited(prepared, [start["sampled"], *(answers["sampled"] for answers in trained.values())])
     first = min(seeds)
     report = _written(
         prepared,
         finished,
         _records(prepared, start, trained, scores.scores),
-        _points(prepared, start, course, scores.scores),
         scores,
         answers_sha256(start),
         plays.resumed,
@@ -107,29 +95,6 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     )
     plays.forget()
     return report
-
-
-@dataclass(frozen=True, slots=True)
-class _Intermediate:
-    """The answers of an intermediate checkpoint."""
-
-    seed: int
-    step: int
-    played: Sequence[Played]
-
-
-def _checkpoints_between(
-    prepared: Prepared, player: PolicyEngine, seeds: Sequence[int], plays: Plays
-) -> list[_Intermediate]:
-    """Play the intermediate checkpoints, all on the same few prompts."""
-    found, rows = list[_Intermediate](), intermediate_rows(prepared)
-    for seed in seeds:
-        for step, path in (intermediate_checkpoints(prepared, seed) if rows else {}).items():
-            sha256 = fingerprint(path)
-            player.load_adapter(load_checkpoint(path, sha256).tensors["adapter"])
-            play = partial(episodes_of, prepared, player, player.temperature, rows)
-            found.append(_Intermediate(seed, step, plays.get(sha256, player.temperature, rows, play)))
-    return found
 
 
 def _records(
@@ -145,39 +110,6 @@ def _records(
                     judged=judged if mode == "sampled" else None,
                 )  # fmt: skip
     return records
-
-
-def _points(
-    prepared: Prepared, start: Answers, course: Sequence[_Intermediate], scores: Sequence[Scores]
-) -> list[Point]:
-    """Compare intermediate checkpoints with the start on the prompts they answered; theirs are the last `scores`."""
-    rows, config = intermediate_rows(prepared), prepared.run.config
-    answered = {str(row["id"]) for row in rows}
-    before = [episode for episode in start["sampled"] if episode.row_id in answered]
-    points = []
-    for checkpoint, judged in zip(course, scores[len(scores) - len(course) :], strict=True):
-        frame = episode_frame(
-            [
-                record
-                for policy, played, found in ((BASE, before, scores[0]), (TRAINED, checkpoint.played, judged))
-                for record in records_of(
-                    played, rows, policy=policy, mode="sampled", seed=checkpoint.seed, judged=found
-                )
-            ]
-        )
-        groups = compare_proxy(
-            frame, before=BASE, after=TRAINED, confidence=CONFIDENCE, resamples=config.gates.shared.resamples,
-            seed=HELD_OUT_SEED,
-        )  # fmt: skip
-        points.append(Point(checkpoint.seed, checkpoint.step, groups["all"]))
-    return points
-
-
-def _missing(config: RunConfig, seeds: Sequence[int], course: Sequence[Point]) -> list[tuple[int, int]]:
-    """Return (seed, step) of intermediate checkpoints that do not exist, since a run may have ended before them."""
-    evaluated = {(point.seed, point.step) for point in course}
-    planned = steps_between(config) if config.training.held_out.between.prompts else []
-    return [(seed, step) for seed in seeds for step in planned if (seed, step) not in evaluated]
 
 
 def finished_checkpoint(run: Run, seed: int, sha256: str) -> Path:
@@ -218,7 +150,6 @@ def _written(
     prepared: Prepared,
     finished: Mapping[int, str],
     records: Sequence[EpisodeRecord],
-    course: Sequence[Point],
     scores: Audited,
     start_sha256: str,
     resumed: int,
@@ -245,7 +176,7 @@ def _written(
     proxy = None
     if scores.share is not None:
         by_seed = {of: compared_proxy(part) for of, part in parts.items()}
-        proxy = ProxyTruth(scores.share, compared_proxy(frame), by_seed, course, _missing(run.config, seeds, course))
+        proxy = ProxyTruth(scores.share, compared_proxy(frame), by_seed)
     checks = proxy_checks(proxy, optimised=run.config.training.pays_judge)
     curves = run.workspace.path(paths_of(run, seeds[0]).metrics)
     return write_evaluation(

@@ -7,7 +7,7 @@ counts only if the episodes of both policies have a score; a missing score is ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,34 +63,18 @@ class ProxyComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """An intermediate checkpoint, compared with the initial policy on some of the prompts."""
-
-    seed: int
-    step: int
-    comparison: ProxyComparison
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        return {"seed": self.seed, "step": self.step, **self.comparison.to_dict()}
-
-
-@dataclass(frozen=True, slots=True)
 class ProxyTruth:
-    """Proxy and truth of the initial policy, intermediate checkpoints and the final policy.
+    """Proxy and truth of the initial and the final policy.
 
     Attributes:
         share: share of the judged episodes that have a score.
         groups: group of prompts -> comparison of start and end, with all seeds pooled.
         by_seed: the same for each seed separately, if there are several.
-        missing: (seed, step) of the intermediate checkpoints that do not exist.
     """
 
     share: float
     groups: Mapping[str, ProxyComparison]
     by_seed: Mapping[int, Mapping[str, ProxyComparison]] = field(default_factory=dict)
-    course: Sequence[Point] = ()
-    missing: Sequence[tuple[int, int]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -101,8 +85,6 @@ class ProxyTruth:
                 str(seed): {name: found.to_dict() for name, found in groups.items()}
                 for seed, groups in self.by_seed.items()
             },
-            "course": [point.to_dict() for point in self.course],
-            "missing": [{"seed": seed, "step": step} for seed, step in self.missing],
         }
 
 

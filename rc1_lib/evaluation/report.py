@@ -129,9 +129,6 @@ def _draw(run: Run, key: str, body: Mapping[str, Any]) -> dict[str, str]:
     files = {"when it asks": f"{PLOTS}/{KIND}_{key}.asking.png", "success": f"{PLOTS}/{KIND}_{key}.success.png"}
     plots.asking(run.workspace.path(files["when it asks"]), body)
     plots.success(run.workspace.path(files["success"]), body)
-    if body["proxy"] is not None:
-        files["proxy and truth"] = f"{PLOTS}/{KIND}_{key}.proxy.png"
-        plots.proxy(run.workspace.path(files["proxy and truth"]), body)
     return files
 
 

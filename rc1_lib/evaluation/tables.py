@@ -159,18 +159,16 @@ def baseline_rows(report: Report) -> Rows:
 
 
 def proxy_rows(report: Report) -> Rows:
-    """Tabulate judged score and success: start and end by group of prompts, then the intermediate checkpoints."""
+    """Tabulate judged score and success: by group of prompts, then of each seed."""
     found = report["proxy"]
     seeds = len(report["prompts"])
     pooled = {name: {**part, "prompts": part["prompts"] // seeds} for name, part in found["groups"].items()}
     lines = [*pooled.items(), *((f"seed {seed}", groups["all"]) for seed, groups in found["by_seed"].items())]
-    lines += [(f"{point['seed']}, step {point['step']}", point) for point in found["course"]]
     head = ("group", "n", "score x 100", "change", "success %", "change, pp")
     rows = [
         (name, f"{part['prompts']:,}", *(cell(part[kind]) for kind in ("proxy", "truth") for cell in (_sides, _shift)))
         for name, part in lines
     ]
-    rows += [(f"{point['seed']}, step {point['step']}", "0", *[_NONE] * 4) for point in found.get("missing", ())]
     return Rows(f"judged score and success, {report['before']} / {report['after']}", head, rows)
 
 

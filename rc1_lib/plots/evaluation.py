@@ -13,7 +13,6 @@ from rc1_lib.plots.canvas import (
     NORMAL,
     NOT_KNOWN,
     OLD,
-    SMALL,
     bars,
     canvas,
     known,
@@ -164,50 +163,3 @@ def asking(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
         axes.set_title(mode, fontsize=NORMAL, color=INK)
     legend(figure, panels[0])
     write_png(path, figure)
-
-
-_PROXY_LINES = (("proxy", "judged score (proxy)", OLD, "s"), ("truth", "success (truth)", NEW, "o"))
-_APART = 0.12
-"""Horizontal distance between the marks of the two lines; steps are 1 apart."""
-
-
-def proxy(path: Path, report: Mapping[str, Any], *, caption: str = "") -> None:
-    """Draw the change of proxy and truth since the start, one panel per seed; undefined values are left out."""
-    found = report["proxy"]
-    ends = {seed: groups["all"] for seed, groups in found["by_seed"].items()}
-    ends = ends or {next(iter(report["prompts"])): found["groups"]["all"]}
-    figure = canvas(
-        "Proxy and truth: change since the start, in points of 100",
-        sentence(
-            f"n = {found['groups']['all']['prompts']:,} pairs of episodes at the end, fewer before",
-            "If the judged score rises while success falls, the policy has gamed the score",
-            _lines(found["groups"]["all"]["proxy"]["change"]),
-            caption,
-        ),
-        height=4.4,
-        legend_row=True,
-    )
-    panels = figure.subplots(1, len(ends), sharey=True, squeeze=False)[0]
-    for axes, (seed, end) in zip(panels, ends.items(), strict=True):
-        course = [point for point in found["course"] if str(point["seed"]) == str(seed)]
-        _proxy_panel(axes, [*((str(point["step"]), point) for point in course), ("end", end)])
-        axes.set_title(f"seed {seed}", fontsize=NORMAL, color=INK)
-    legend(figure, panels[0])
-    write_png(path, figure)
-
-
-def _proxy_panel(axes: Axes, points: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    for number, (name, words, colour, mark) in enumerate(_PROXY_LINES):
-        places, values, spans = [0.0], [0.0], [(0.0, 0.0)]
-        for place, (_, point) in enumerate(points, start=1):
-            value, low, high = (known(point[name]["change"][key]) for key in ("value", "low", "high"))
-            if value is not None and low is not None and high is not None:
-                places.append(place + _APART * (number - 0.5))
-                values.append(100.0 * value)
-                spans.append((100.0 * low, 100.0 * high))
-        axes.plot(places, values, color=colour, linewidth=2.0, marker=mark, markersize=6, label=words)
-        axes.vlines(places, [low for low, _ in spans], [high for _, high in spans], color=colour, linewidth=1.4)
-    axes.axhline(0.0, color=INK, linewidth=0.8, linestyle=":")
-    plain(axes)
-    axes.set_xticks(range(len(points) + 1), ["start", *(label for label, _ in points)])
-    axes.set_xlabel("step", fontsize=SMALL, color=INK)

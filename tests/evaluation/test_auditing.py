@@ -13,17 +13,17 @@ from tests.judge.bench import overrides
 
 
 def run_of(root: Path, *more: str, live: bool = True) -> Run:
-    """A run with the shipped evaluation: 960 judged prompts, 3 intermediate checkpoints of 240 each, 3 samples."""
+    """A run with the shipped evaluation: 960 judged prompts, 3 samples."""
     judge = overrides("http://127.0.0.1:9/v1") if live else ()
     return open_run(profile="local", workspace=root, overrides=(*judge, "judge.samples=3", *more))
 
 
 def test_call_budget_below_the_evaluations_need_is_rejected(tmp_path: Path) -> None:
-    needed = (2 * 960 + 3 * 240) * 3
+    needed = 2 * 960 * 3
     check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 1)
-    with pytest.raises(ConfigError, match=rf"^judge\.budget\.max_calls .*7,919, .* 1 of `seeds` .*{needed:,}"):
+    with pytest.raises(ConfigError, match=rf"^judge\.budget\.max_calls .*5,759, .* 1 of `seeds` .*{needed:,}"):
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed - 1}"), 1)
-    with pytest.raises(ConfigError, match=r"^judge\.budget\.max_calls .* 3 of `seeds` .*18,000"):
+    with pytest.raises(ConfigError, match=r"^judge\.budget\.max_calls .* 3 of `seeds` .*11,520"):
         check_audit(run_of(tmp_path, f"judge.budget.max_calls={needed}"), 3)
 
 

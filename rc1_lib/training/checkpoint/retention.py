@@ -12,7 +12,6 @@ from typing import Any
 import orjson
 
 from rc1_lib.config.run_config import RunConfig
-from rc1_lib.config.training import CHECKPOINTS_BETWEEN
 from rc1_lib.training import control
 from rc1_lib.training.checkpoint import atomic_folder
 from rc1_lib.training.checkpoint.atomic_folder import LATEST, CheckpointError
@@ -41,12 +40,10 @@ class KeepRule:
     Attributes:
         last: keep this many of the newest.
         every: also keep those of every multiple of this many steps; None: of none.
-        always: also keep those of these steps.
     """
 
     last: int
     every: int | None = None
-    always: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """Reject a rule that would remove the newest."""
@@ -56,23 +53,15 @@ class KeepRule:
     def kept(self, there: Collection[int]) -> set[int]:
         """Return the steps of `there` to keep."""
         on_the_way = {step for step in there if self.every is not None and step % self.every == 0}
-        return set(sorted(there)[-self.last :]) | on_the_way | (self.always & set(there))
-
-
-def steps_between(config: RunConfig) -> list[int]:
-    """Return the steps between start and end that the evaluation plays: ends of segments, evenly spread."""
-    training = config.training
-    ends = (config.steps - 1) // training.segment_steps
-    count = min(CHECKPOINTS_BETWEEN, ends)
-    return [training.segment_steps * round((place + 1) * (ends + 1) / (count + 1)) for place in range(count)]
+        return set(sorted(there)[-self.last :]) | on_the_way
 
 
 def keep_rule_of(config: RunConfig) -> KeepRule | None:
-    """Return the configured rule, with the checkpoints that the evaluation needs. None keeps everything."""
+    """Return the configured rule. None keeps everything."""
     section = config.training.checkpoints
     if section.keep_last is None:
         return None
-    return KeepRule(section.keep_last, section.keep_every, frozenset({*steps_between(config), config.steps}))
+    return KeepRule(section.keep_last, section.keep_every)
 
 
 def prune(folder: Path, ledger: Path, rule: KeepRule) -> list[Path]:

@@ -36,11 +36,10 @@ def folder(tmp_path: Path, ledger: Path) -> Path:
     [
         (KeepRule(2), {5, 6}),
         (KeepRule(1, every=3), {3, 6}),
-        (KeepRule(1, every=2, always=frozenset({1, 9})), {1, 2, 4, 6}),
         (KeepRule(9), {1, 2, 3, 4, 5, 6}),
     ],
 )
-def test_rule_keeps_the_newest_every_nth_and_named_steps(rule: KeepRule, kept: set[int]) -> None:
+def test_rule_keeps_the_newest_and_every_nth(rule: KeepRule, kept: set[int]) -> None:
     assert rule.kept([4, 1, 6, 2, 5, 3]) == kept
 
 
