@@ -54,7 +54,6 @@ def calibrate(
     overrides: Sequence[str] = (),
     workspace: str | None = None,
     build: Build = "auto",
-    revoke_on_failure: bool = True,
     judge_cost_agreed: bool = False,
 ) -> State[Any]:
     """Fit the weights of the calibrated reward, and write them if every stage passes.
@@ -65,7 +64,6 @@ def calibrate(
         overrides: settings `a.b=c` that override the file. Never an API key: these come from the environment.
         workspace: where everything is read and written; default: the current folder, if it is a workspace.
         build: `auto` builds data that are missing or out of date, `always` everything, `never` nothing.
-        revoke_on_failure: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         judge_cost_agreed: whether a person has agreed to what the judge may cost; otherwise more than
             `judge.ask_above_usd` is an error before the first call.
     """
@@ -77,7 +75,7 @@ def calibrate(
             check_overwriting(run, rebuild=build == "always")
             prepare(run, build)
             check_preflight_cost(run, rounds=(), agreed=judge_cost_agreed)
-            done = calibrated(run, revoke_on_failure)
+            done = calibrated(run)
         return ending(done) or Completed(
             name=WEIGHTS_ADOPTED,
             message=f"{done.sentence}; weights: {run.config.weights if run.config.pays_judged_score else 'none'}",
@@ -115,7 +113,7 @@ class Calibrated:
         return "\n".join(filter(None, ["; ".join([self.sentence, *further]), self.judge]))
 
 
-def calibrated(run: Run, revoke_on_failure: bool) -> Calibrated:
+def calibrated(run: Run) -> Calibrated:
     """Run the stages as tasks up to the first failure, and adopt the weights if all pass.
 
     A failure revokes the ticket before anything is reported.
@@ -127,7 +125,7 @@ def calibrated(run: Run, revoke_on_failure: bool) -> Calibrated:
     judged = [one.gate for one in done]
     results = [*judged, *unreached(judged)]
     found = Calibrated(results, done[-1].fault, stand_in_hint(run, results))
-    if found.failed and revoke_on_failure:
+    if found.failed:
         revoke(run, found.sentence)
     report_calibration(run, results, {one.gate.name: one.report for one in done if one.report})
     return found

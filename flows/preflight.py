@@ -73,7 +73,6 @@ def preflight(
     build: Build = "auto",
     refresh: bool = False,
     ticket: bool = True,
-    revoke_on_failure: bool = True,
     recheck: bool = False,
     judge_cost_agreed: bool = False,
 ) -> State[Any]:
@@ -88,7 +87,6 @@ def preflight(
         build: `auto` builds what is missing or out of date, `always` everything, `never` nothing.
         refresh: evaluate every gate in every round, even if it passed round 1 on the same bytes.
         ticket: issue the ticket if round 2 was run and everything passed.
-        revoke_on_failure: revoke an existing ticket if something fails, since the newest evidence contradicts it.
         recheck: for the nightly: verify the existing ticket first, run the gates without writing their reports,
             which the ticket pins, and issue no ticket. Without `config` it takes the settings that the workspace has
             recorded. Other settings than the ticket's are an error and revoke nothing.
@@ -113,9 +111,9 @@ def preflight(
             check_preconditions(run, calibrates=build != "never", ticket=ticket and 2 in rounds)
             with holding(run.workspace, "a preflight" if night is None else "the nightly re-check"):
                 if night is not None:
-                    return _nightly(run, night, rounds, build, refresh, revoke_on_failure)
+                    return _nightly(run, night, rounds, build, refresh)
                 with nullcontext() if refresh else hashes_known():
-                    return _preflight(run, rounds, build, refresh, ticket, revoke_on_failure, judge_cost_agreed)
+                    return _preflight(run, rounds, build, refresh, ticket, judge_cost_agreed)
         except RC1Error as refusal:
             if night is not None:
                 night.broke_off(NightOutcome.REFUSED, str(refusal))
@@ -128,7 +126,6 @@ def _preflight(
     build: Build,
     refresh: bool,
     ticket: bool,
-    revoke_on_failure: bool,
     judge_cost_agreed: bool,
 ) -> State[Any]:
     if build != "never" and JUDGE_BASELINE.applies(run):
@@ -136,7 +133,7 @@ def _preflight(
     prepare(run, build)
     due = is_due(run, build)
     check_preflight_cost(run, rounds=set(rounds), agreed=judge_cost_agreed, calibrates=due)
-    done = calibrated(run, revoke_on_failure) if due else None
+    done = calibrated(run) if due else None
     if done is not None and (failed := ending(done)):
         return _after_failed_calibration(run, done, failed, min(rounds))
     recorded = None
@@ -146,7 +143,7 @@ def _preflight(
     reports: dict[int, Mapping[str, Any]] = {}
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh)))
-        _revoke_if_failed(run, judged[-1], revoke_on_failure)
+        _revoke_if_failed(run, judged[-1])
         reports[number] = report_round(run, number, judged[-1].results) or {}
         if not judged[-1].passed:
             return _failed(judged[-1])
@@ -180,25 +177,23 @@ def _nightly(
     rounds: Sequence[RoundNumber],
     build: Build,
     refresh: bool,
-    revoke_on_failure: bool,
 ) -> State[Any]:
     check_same_settings(run)
     try:
         night.ticket_sha256 = outcome(verify(run, return_state=True))["ticket_sha256"]
     except RC1Error as refusal:
-        if revoke_on_failure:
-            revoke(run, f"nightly re-check: {refusal}")
+        revoke(run, f"nightly re-check: {refusal}")
         _record_night(run, night, str(refusal), False, {})
         return Failed(name=GATES_FAILED, message=str(refusal))
     prepare(run, build)
     judged: list[JudgedRound] = []
     for number in sorted(set(rounds)):
         judged.append(judge_round(run, number, before=_taken_over(judged, refresh)))
-        _revoke_if_failed(run, judged[-1], revoke_on_failure)
+        _revoke_if_failed(run, judged[-1])
         report_round(run, number, judged[-1].results, write=False)
         if not judged[-1].passed:
             break
-    judged.append(_nightly_gates(run, judged[-1], revoke_on_failure))
+    judged.append(_nightly_gates(run, judged[-1]))
     found = {round_name(one.number): one.results for one in judged}
     judged = judged[: 1 + next((place for place, one in enumerate(judged) if not one.passed), len(judged))]
     if not judged[-1].passed:
@@ -214,19 +209,23 @@ def _record_night(run: Run, night: Night, verdict: str, passed: bool, found: Map
     report_nightly(run, verdict, passed, found)
 
 
-def _nightly_gates(run: Run, before: JudgedRound, revoke_on_failure: bool) -> JudgedRound:
+def _nightly_gates(run: Run, before: JudgedRound) -> JudgedRound:
     """Evaluate the gates that run only in the nightly; after a failed round they wait, since they call the judge."""
     why = f"{round_title(before.number)}, which failed: no calls are made after it"
     unreached = {} if before.passed else {spec.name: why for spec in gates_of_round(NIGHTLY)}
     judged = judge_round(run, NIGHTLY, waiting=unreached)
-    _revoke_if_failed(run, judged, revoke_on_failure and before.passed)
+    if before.passed:
+        _revoke_if_failed(run, judged)
     report_round(run, NIGHTLY, judged.results, write=False)
     return judged
 
 
-def _revoke_if_failed(run: Run, judged: JudgedRound, revoke_on_failure: bool) -> None:
-    """Revoke before anything is reported: what fails or is killed afterwards leaves no ticket valid."""
-    if revoke_on_failure and not judged.passed:
+def _revoke_if_failed(run: Run, judged: JudgedRound) -> None:
+    """Revoke a ticket that the newest evidence contradicts, before anything is reported.
+
+    So what fails or is killed afterwards leaves no ticket valid.
+    """
+    if not judged.passed:
         revoke(run, _failed_sentence(judged))
 
 

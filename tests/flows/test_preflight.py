@@ -96,15 +96,6 @@ def test_failed_gates_fail_the_flow_and_revoke_an_earlier_ticket(preflighted_cop
     assert "weights" in read_ticket(preflighted_copy)["revoked"]["reason"]
 
 
-def test_failed_preflight_keeps_the_ticket_when_configured_to(
-    preflighted_copy: Run, run_flow: Start, only_gates: Only
-) -> None:
-    only_gates("shadow_set")
-    preflighted_copy.workspace.path(preflighted_copy.config.shadow.path).unlink()
-    assert run_flow(preflighted_copy, rounds=[1], revoke_on_failure=False).name == "GatesFailed"
-    assert read_ticket(preflighted_copy)["revoked"] is None
-
-
 def test_failed_gates_revoke_the_ticket_before_they_are_reported(
     preflighted_copy: Run, run_flow: Start, only_gates: Only, monkeypatch: pytest.MonkeyPatch
 ) -> None:
