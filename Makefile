@@ -97,7 +97,7 @@ bench: $(STAMP) ## benchmarks, each against an alternative in the same run; hour
 	done; \
 	for file in $$lacking; do echo "NOT RUN: $$file (above: why, and how to run it)"; done
 
-pictures: $(STAMP) ## the pictures of README and docs, from a finished run (RUN=workspace); wants Chromium
+pictures: $(STAMP) ## the pictures of README and docs, from a finished run (RUN=workspace); one wants Chromium
 	$(BIN)/python docs/images/make.py $(RUN)
 
 clean: ## remove caches, never data or reports
