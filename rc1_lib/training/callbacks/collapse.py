@@ -58,7 +58,7 @@ BOUNDS: Mapping[str, Bound] = {
     ),
     "min_scores_std": Bound(
         0.01,
-        "all episodes score nearly the same: the standard deviation is {value:.3g}",
+        "all episodes of a kind score nearly the same: the standard deviation is {value:.3g}",
         "check reward/* in the metrics, raise training.rollout.temperature, or draw other rows (priority_sampling)",
     ),
     "max_frac_zero_std": Bound(
