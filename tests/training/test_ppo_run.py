@@ -387,8 +387,8 @@ def test_repeatedly_killed_run_ends_with_the_same_bytes(tiny: Tiny, whole: Path,
     assert until_done(forks, root, *KEEPING) >= 1
     assert end_of(root) == end_of(whole)
     assert measured(root) == [1, 2, 3, 4]
-    assert list(steps(root / "checkpoints/rc1")) == [2, 3, 4], "the last two, and those that the evaluation needs"
-    assert [line["step"] for line in read_ledger(root / LEDGER) if "removed" in line] == [1]
+    assert list(steps(root / "checkpoints/rc1")) == [3, 4], "the last two"
+    assert [line["step"] for line in read_ledger(root / LEDGER) if "removed" in line] == [1, 2]
 
 
 def copied(whole: Path, tiny: Tiny) -> Run:

@@ -30,15 +30,15 @@ def rows_of(base: Path, engine: str, *overrides: str) -> Setup:
 def test_published_base_is_rejected_if_its_weights_exceed_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     opened = open_run(profile="prod", workspace=Path("unused"), overrides=["training.precision=fp32"])
     setup, shape = Setup.of_run(opened.config, "base", 1), published_shape()
-    monkeypatch.setattr(usable, "free_bytes", lambda _: 8 * 2**30)
+    monkeypatch.setattr(usable, "free_bytes", lambda _: 3 * 2**30)
     with pytest.raises(
         ConfigError,
-        match=r" 10\.\d\d GiB .* 8\.00 GiB .* 3\.\d\d, .*finetune\.method",
+        match=r" 3\.\d\d GiB .* 3\.00 GiB .* 3\.\d\d, .*finetune\.method",
     ):
         check_memory(setup, shape, CPU, 1)
-    monkeypatch.setattr(usable, "free_bytes", lambda _: 16 * 2**30)
+    monkeypatch.setattr(usable, "free_bytes", lambda _: 4 * 2**30)
     parts = check_memory(setup, shape, CPU, 1)
-    with pytest.raises(ConfigError, match=r"2 processes, 16\.00 GiB"):
+    with pytest.raises(ConfigError, match=r"2 processes, 4\.00 GiB"):
         check_memory(setup, shape, CPU, 2)
     monkeypatch.setattr(usable, "free_bytes", lambda _: None)
     assert check_memory(setup, shape, CPU, 99) == parts, "unknown free memory rejects nothing"
