@@ -137,5 +137,5 @@ def check_evaluation_calls(config: RunConfig, seeds: int) -> None:
         raise ConfigError(
             f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may need {needed:,} calls "
             f"(judge.samples for each judged episode, without retries); raise it, or lower "
-            f"training.held_out.judged (0: no judge is asked)"
+            "training.held_out.judged (0: no judge is asked)"
         )
