@@ -87,12 +87,9 @@ def answers_sha256(answers: Answers) -> str:
     return digest.hexdigest()
 
 
-def episodes_of(
-    prepared: Prepared, player: PolicyEngine, temperature: float, some: Sequence[MeasuredRow] | None = None
-) -> list[Played]:
-    """Play held-out prompts, by default all; every policy gets the same random numbers."""
-    rows = prepared.selection.held_out if some is None else some
-    return played_by(player, rows, temperature, HELD_OUT_SEED)
+def episodes_of(prepared: Prepared, player: PolicyEngine, temperature: float) -> list[Played]:
+    """Play the held-out prompts; every policy gets the same random numbers."""
+    return played_by(player, prepared.selection.held_out, temperature, HELD_OUT_SEED)
 
 
 def played_by(player: Plays, rows: Sequence[MeasuredRow], temperature: float, seed: int) -> list[Played]:
