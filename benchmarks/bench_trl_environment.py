@@ -162,7 +162,7 @@ def theirs(job: Job) -> None:
     from rc1_lib.environment.trl import environment_factory
     from rc1_lib.environment.turn import Limits
     from rc1_lib.extras.exports.reward import reward_function
-    from rc1_lib.extras.worlds.spec import WorldSpec
+    from rc1_lib.extras.exports.spec import WorldSpec
 
     config, meter = job.config, Meter()
     torch.set_num_threads(job.cores)

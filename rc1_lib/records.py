@@ -7,7 +7,6 @@ dicts, which need no copying.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -273,20 +272,6 @@ PASSING = (Status.PASSED, Status.WAIVED, Status.NOT_APPLICABLE)
 """Statuses that allow a ticket; of these only `PASSED` was judged, and reports list the others."""
 
 
-_OPENENV = {
-    ("reward_hacking", "silent: below the scripted expert by"): "semantic.floor_gap",
-    ("consistency", "rows with a tool result that this environment would not return"): "semantic.replayability",
-    ("consistency", "rows with an outcome that a replay does not confirm"): "semantic.replayability",
-}
-"""(gate, check) -> the id of the check of OpenEnv's RFC 008 that means the same."""
-_NOT_IN_IDS = re.compile(r"[^a-z0-9]+")
-
-
-def check_id(gate: str, check: str) -> str:
-    """Return the id of a check in reports: OpenEnv's if one means the same, else `rc1.<gate>.<its name>`."""
-    return _OPENENV.get((gate, check)) or f"rc1.{gate}.{_NOT_IN_IDS.sub('_', check.lower()).strip('_')}"
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
@@ -316,7 +301,7 @@ class Check:
             TypeError: when a part has the wrong type.
         """
         # Unpacked, so that anything but a mapping raises the documented TypeError.
-        said = {name: part for name, part in {**body}.items() if name not in ("undecided", "check_id")}
+        said = {name: part for name, part in {**body}.items() if name != "undecided"}
         return cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
 
     def to_dict(self) -> dict[str, Any]:
@@ -379,7 +364,7 @@ class GateResult:
         """Return a JSON-ready copy that includes the status."""
         return {
             **asdict(self),
-            "checks": [{"check_id": check_id(self.name, check.name), **check.to_dict()} for check in self.checks],
+            "checks": [check.to_dict() for check in self.checks],
             "evidence": dict(self.evidence),
             "status": self.status.value,
         }

@@ -1,4 +1,4 @@
-"""`report`, `release`, `export` and `world export`: what leaves a workspace."""
+"""`report`, `release` and `export`: what leaves a workspace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rc1_lib.run import Run
 
 _ANOTHER = "ask for the package again, and compare its SHA-256 with the sender's"
-_WORLD = "outputs/rc1_world"
 
 
 def report(
@@ -111,7 +110,7 @@ def _verify(session: Session, package: Path, key: Path | None) -> int:
 def export(
     session: Session,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder in the workspace.")],
-    to: Annotated[Literal["trl", "verl", "openrlhf", "prime-rl", "hf"], typer.Option(help="For which trainer.")],
+    to: Annotated[Literal["trl", "verl", "openrlhf", "hf"], typer.Option(help="For which trainer.")],
     seed: Seed = None,
 ) -> int:
     """Export the training rows for another trainer: rows in its form, RC1's reward as it calls it, how to start it.
@@ -130,42 +129,6 @@ def export(
     return end(session, Ending("done", words), {"folder": str(target), **document})
 
 
-def export_world(
-    session: Session,
-    rows: Annotated[
-        Path | None, typer.Option(help="JSONL of measured rows to play. Default: the balanced pool.")
-    ] = None,
-    part: Annotated[
-        Literal["all", "training", "evaluation"],
-        typer.Option(help="Which questions to export: those of training, of the evaluation, or all."),
-    ] = "training",
-    to: Annotated[Path | None, typer.Option(help=f"A new folder in the workspace. Default: {_WORLD}.")] = None,
-) -> int:
-    """Export the environment for OpenEnv and verifiers (extras `openenv`, `verifiers`).
-
-    The same inputs give the same manifest, rows and server, byte for byte. Limits and prices come from the
-    configuration. The reward has no judge's share, because no judge is called there.
-    """
-    run = session.open(remembered=True)
-    from rc1_lib.extras.worlds.package import export_world as write_world
-    from rc1_lib.extras.worlds.spec import Part
-
-    target = session.new_folder("--to", to, _WORLD)
-    document = write_world(run, _pool(session, run, rows), target, Part(part))
-    own = document["rc1"]
-    session.show(f"exported: {target}")
-    session.show(*_left_out(run))
-    words = f"environment of {own['rows']['count']:,} rows of {own['pool']['path']}"
-    return end(session, Ending("done", words), {"folder": str(target), "manifest": document})
-
-
 def _left_out(run: Run) -> list[str]:
     share = run.config.training.reward.judge
     return [f"the judge's share, {share:g} of the reward, is left out, because no judge is called there"] * bool(share)
-
-
-def _pool(session: Session, run: Run, rows: Path | None) -> Path:
-    pool = run.workspace.path(session.given(rows) or run.config.seed_pool)
-    if not pool.is_file():
-        raise RC1Error(f"{pool}: file not found; `rc1 difficulty-bucketize` writes such rows")
-    return pool

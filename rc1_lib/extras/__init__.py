@@ -4,7 +4,6 @@
 |---|---|---|
 | `adapters` | the judge as a reward function for TRL and verl, the ticket as a lock for trainers | |
 | `rollouts` | rollouts of any trainer: read, checked, scored again | |
-| `exports` | rows and reward for TRL, verl, OpenRLHF, prime-rl and datasets | |
+| `exports` | rows and reward for TRL, verl, OpenRLHF and datasets | |
 | `trackers` | metrics for Weights & Biases and MLflow | `wandb`, `mlflow` |
-| `worlds` | the environment for OpenEnv and verifiers | `openenv`, `verifiers` |
 """

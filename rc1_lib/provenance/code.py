@@ -91,7 +91,7 @@ def _below(room: Path) -> Iterator[Path]:
 
 
 _DISTRIBUTION = "rc1"
-_INSTALLED_PACKAGES = ("rc1_lib", "rc1_world", "tasks", "flows", "deployments")
+_INSTALLED_PACKAGES = ("rc1_lib", "tasks", "flows", "deployments")
 
 
 @dataclass(frozen=True, slots=True)

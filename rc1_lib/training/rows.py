@@ -79,7 +79,7 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         RC1Error: if the pool or its metrics are missing or differ from the ticket, or if a bucket would be empty.
     """
     config = run.config
-    buckets, words = _metrics(run)
+    buckets, words = read_metrics(run)
     pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
     every, reasons = _filtered(pool, words, config, form)
     left_out = Counter(filter(None, reasons))
@@ -154,8 +154,12 @@ def _advice(left_out: Counter[str]) -> str:
     return f"raise training.max_tokens, or add training.languages{rebuild}{left}"
 
 
-def _metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
-    """Map row ids to buckets, and row ids to numbers of words in the dialogue."""
+def read_metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
+    """Map row ids to buckets, and row ids to numbers of words in the dialogue.
+
+    Raises:
+        RC1Error: if the metrics are missing or differ from the ticket.
+    """
     content = read_vouched(run, METRICS.name, METRICS.path(run))
     metrics = pl.read_ndjson(content, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
     ids = metrics["id"].to_list()
@@ -171,7 +175,7 @@ def _filtered(pool: bytes, words: dict[str, int], config: RunConfig, form: ChatF
     lines = list(io.BytesIO(pool))
     rows: list[Row] = [orjson.loads(line) for line in lines]
     # A row has at least as many tokens as words, so most long rows need not be tokenized.
-    reasons = [_unfit(row, config) or _too_long(words.get(row["id"], 0), training) for row in rows]
+    reasons = [unfit(row, config) or _too_long(words.get(row["id"], 0), training) for row in rows]
     open_ones = [place for place, reason in enumerate(reasons) if not reason]
     looked = _measure([rows[place] for place in open_ones], [lines[place] for place in open_ones], form)
     for place, (count, holds_mark) in zip(open_ones, looked, strict=True):
@@ -179,7 +183,7 @@ def _filtered(pool: bytes, words: dict[str, int], config: RunConfig, form: ChatF
     return rows, reasons
 
 
-def _unfit(row: Row, config: RunConfig) -> str:
+def unfit(row: Row, config: RunConfig) -> str:
     """Return the reason to leave out a row, apart from its length, or ""."""
     if not is_playable(row):
         return NO_REPLIES

@@ -13,7 +13,7 @@ from rc1_lib.environment.rewards import RewardSettings
 from rc1_lib.environment.trl import DialogueEnvironment, ToolError, environment_factory
 from rc1_lib.errors import RC1Error, RowError
 from rc1_lib.extras.exports.reward import reward_function
-from rc1_lib.extras.worlds.spec import WorldSpec
+from rc1_lib.extras.exports.spec import WorldSpec
 from tests.environment.test_rewards import SETTINGS
 from tests.environment.worlds import CLEAR, LIMITS, STORY
 

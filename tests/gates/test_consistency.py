@@ -16,7 +16,6 @@ from rc1_lib.pool.plan import PlannedRow
 from rc1_lib.pool.templates import load_pack
 from rc1_lib.records import GateResult, Passage, Question, Status, Step
 from rc1_lib.rows.frame import ROW_COLUMNS, read_rows
-from rc1_lib.rows.inconsistency import Kind
 from rc1_lib.rows.schema import check_rows
 from tests.conftest import Verdicts
 from tests.gates.damages import UNTRUE, Damage, Rows, first, replace_gold, solved
@@ -106,10 +105,3 @@ def test_honest_texts_that_look_like_marks_sums_or_chinese_pass(ask: str, suppor
     assert frame["solved"].any()
     for questions in ({("own", question.id): question}, {}):
         assert consistency_gate({"pool": frame}, questions, pack).offenders == ()
-
-
-def test_the_checks_of_a_replay_have_the_id_of_openenv(evidence: Evidence) -> None:
-    empty = pl.DataFrame(schema=pl.Schema(ROW_COLUMNS))
-    found = consistency_gate({"pool": empty}, {}, load_pack(evidence.path("templates")))
-    replayed = [one["name"] for one in found.to_dict()["checks"] if one["check_id"] == "semantic.replayability"]
-    assert replayed == [f"rows with {kind}" for kind in (Kind.RESULT, Kind.OUTCOME)]

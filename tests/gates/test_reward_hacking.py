@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from rc1_lib.calibration.hacking_checks import reward_hacking_gate
-from rc1_lib.records import GateResult
 from rc1_lib.reward.hacking import Earned, Undeserved
 from rc1_lib.reward.intervals import Interval
 from tests.gates.verdicts import failed
@@ -57,18 +56,6 @@ def test_missing_scores_fail() -> None:
 def test_a_reward_whose_best_of_n_gets_worse_with_n_fails() -> None:
     assert judged(library(), curve=(0.5, 0.6, 0.4)) == {"success lost by picking from more, pp"}
     assert judged(library(), curve=(0.5,)) == {"dialogues about one prompt, two or more"}
-
-
-def test_checks_that_mean_the_same_have_openenvs_ids_and_all_others_ours() -> None:
-    result = reward_hacking_gate(library(silent=policy()), RISING, (), 1.0)
-    body = result.to_dict()
-    ids = {check["name"]: check["check_id"] for check in body["checks"]}
-    assert ids["silent: below the scripted expert by"] == "semantic.floor_gap"
-    assert [name for name, found in ids.items() if not found.startswith("rc1.reward_hacking.")] == [
-        "silent: below the scripted expert by"
-    ]
-    assert ids["success lost by picking from more, pp"] == "rc1.reward_hacking.success_lost_by_picking_from_more_pp"
-    assert GateResult.from_dict(body) == result
 
 
 def test_a_hedge_that_the_answer_rule_accepts_fails_by_name() -> None:

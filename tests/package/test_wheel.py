@@ -12,7 +12,7 @@ from rc1_lib.workspace.artifacts import PROJECT_ROOT
 
 from .wheels import run_there, sources
 
-PACKAGES = ("rc1_lib/", "rc1_world/", "tasks/", "flows/", "deployments/")
+PACKAGES = ("rc1_lib/", "tasks/", "flows/", "deployments/")
 SHIPPED = ("configs/", "templates/", "models/embedded/")
 ALONE = {"LICENSE", "constraints.txt", "pyproject.toml"}
 INSIDE = "rc1_lib/_project/"

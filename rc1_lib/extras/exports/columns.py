@@ -79,7 +79,7 @@ def _row() -> pl.Expr:
 FORMS: Mapping[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "trl": _trl, "verl": _verl, "openrlhf": _openrlhf, "hf": _hf,
 }  # fmt: skip
-"""Trainer -> what its rows look like; prime-rl plays the world's own folder."""
+"""Trainer -> what its rows look like."""
 
 
 def parquet_of(frame: pl.DataFrame) -> bytes:

@@ -13,8 +13,7 @@ from rc1_lib.environment.episode import Episode
 from rc1_lib.environment.markers import THINK
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.extras.exports.reward import read_settings, row_of
-from rc1_lib.extras.worlds.served import opened, paid
-from rc1_lib.extras.worlds.spec import WorldSpec
+from rc1_lib.extras.exports.spec import WorldSpec
 from rc1_lib.records import MeasuredRow
 from rc1_lib.training.chat_format import ChatFormat
 
@@ -46,7 +45,7 @@ class WorldAgent(AgentInstanceBase):  # type: ignore[misc]
     async def reset(self, states: dict[str, Any], **others: Any) -> dict[str, Any]:
         """Open the row in the label; the prompt is the data set's."""
         self._row = cast("MeasuredRow", row_of(states["label"], "label"))
-        self._episode = opened(self._spec, self._row)
+        self._episode = self._spec.opened(self._row)
         return states
 
     async def step(self, state_dict: dict[str, Any], **others: Any) -> dict[str, Any]:
@@ -54,7 +53,7 @@ class WorldAgent(AgentInstanceBase):  # type: ignore[misc]
         said = THINK * self._form.opens_thoughts + state_dict["action_text"]  # as in RC1's own rollouts
         answers = self._episode.say(said, cut=self._engine.cut)
         done = self._episode.status is not EpisodeStatus.RUNNING
-        reward = paid(self._spec, self._row, self._episode).total if done else 0.0
+        reward = self._spec.paid(self._row, self._episode) if done else 0.0
         outcome = self._episode.outcome()
         return {
             "rewards": torch.tensor(reward, dtype=torch.float64),

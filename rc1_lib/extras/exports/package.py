@@ -14,23 +14,22 @@ import orjson
 import yaml
 
 from rc1_lib import __version__
-from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.extras.exports.columns import FORMS, parquet_of, training_frame
 from rc1_lib.extras.exports.reward import SETTINGS, TABLE
-from rc1_lib.extras.worlds.package import Files, shipped, world_package, write_folder
-from rc1_lib.extras.worlds.rows import world_rows
-from rc1_lib.extras.worlds.spec import ROWS, Part, WorldSpec
+from rc1_lib.extras.exports.rows import training_rows
+from rc1_lib.extras.exports.spec import WorldSpec
 from rc1_lib.preflight.ticket import check_unchanged, verify_ticket, vouched_by
 from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
-from rc1_lib.training.checkpoint.atomic_folder import check_absent
+from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
 
-PRIME_RL = "prime-rl"
-TRAINERS = (*FORMS, PRIME_RL)
+TRAINERS = tuple(FORMS)
 TICKET_COPY = "rc1_ticket.json"
 _STAGES = ("ticket", "rows", "files")
+_VERSION = b"0.0.0+rc1"
+"""Placeholder for the version in files."""
 
 
 def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
@@ -51,9 +50,10 @@ def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
     check_absent(target)
     ticket = verify_ticket(run)
     report_progress("export", 1, len(_STAGES), "ticket valid")
-    rows = world_rows(run, pool := BALANCED.path(run), Part.TRAINING)
+    run = replace(run, vouched=vouched_by(ticket))
+    rows = training_rows(run)
     report_progress("export", 2, len(_STAGES), f"{len(rows):,} rows")
-    contents = _world(run, pool) if trainer == PRIME_RL else _table(run, trainer, rows)
+    contents = _table(run, trainer, rows)
     document = {
         "to": trainer,
         "version": __version__,
@@ -62,8 +62,11 @@ def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in sorted(contents.items())},
         "ticket": ticket,
     }
-    check_unchanged(replace(run, vouched=vouched_by(ticket)))  # the rows that were read are those that it vouches for
-    write_folder(target, {**contents, TICKET_COPY: orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"})
+    check_unchanged(run)  # the rows that were read are those that it vouches for
+    with absent_folder(target) as folder:
+        for name, content in contents.items():
+            (folder / name).write_bytes(content)
+        (folder / TICKET_COPY).write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     report_progress("export", 3, len(_STAGES), f"{len(contents) + 1} files")
     return document
 
@@ -73,7 +76,7 @@ def _counts(rows: Sequence[MeasuredRow]) -> Mapping[str, Mapping[str, int]]:
     return {"by_task": dict(sorted(tasks.items())), "by_difficulty": dict(sorted(buckets.items()))}
 
 
-def _table(run: Run, trainer: str, rows: Sequence[MeasuredRow]) -> Files:
+def _table(run: Run, trainer: str, rows: Sequence[MeasuredRow]) -> dict[str, bytes]:
     table = parquet_of(FORMS[trainer](training_frame(run, rows)))
     spec = WorldSpec.of(run, hashlib.sha256(table).hexdigest())
     own = {"rows": {"path": TABLE, "sha256": spec.rows_sha256}, **spec.body()}
@@ -83,18 +86,14 @@ def _table(run: Run, trainer: str, rows: Sequence[MeasuredRow]) -> Files:
     return {**contents, **_filled(trainer, spec)}
 
 
-def _world(run: Run, pool: Path) -> Files:
-    """Return the folder of `rc1 world export`, whose taskset prime-rl plays, with prime-rl's configuration."""
-    _, contents = world_package(run, pool, Part.TRAINING)
-    spec = WorldSpec.of(run, hashlib.sha256(contents[ROWS]).hexdigest())
-    return {**contents, **_filled(PRIME_RL, spec)}
-
-
-def _filled(trainer: str, spec: WorldSpec) -> Files:
+def _filled(trainer: str, spec: WorldSpec) -> dict[str, bytes]:
     """Return the files that are the same in every export for a trainer, but for the most turns of an episode."""
     most = str(spec.limits.turns).encode()
-    found = shipped(files(__package__) / "files" / trainer)
-    return {name: text.replace(b"@TURNS@", most) for name, text in found.items()}
+    return {
+        entry.name: entry.read_bytes().replace(_VERSION, __version__.encode()).replace(b"@TURNS@", most)
+        for entry in (files(__package__) / "files" / trainer).iterdir()
+        if entry.is_file()
+    }
 
 
 def _loop(spec: WorldSpec) -> bytes:

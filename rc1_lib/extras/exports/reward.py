@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import orjson
 
+from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.errors import RC1Error, RowError
-from rc1_lib.extras.worlds.served import replayed
-from rc1_lib.extras.worlds.spec import WorldSpec
+from rc1_lib.extras.exports.spec import WorldSpec
 from rc1_lib.records import BUCKETS, MeasuredRow
 from rc1_lib.workspace.artifacts import read_json
 from rc1_lib.workspace.file_hashes import sha256_file
@@ -67,7 +67,17 @@ def reward_of(
     if row.get("bucket") not in BUCKETS:
         raise RowError(f"row '{row.get('id')}': bucket is {row.get('bucket')!r}, expected one of {', '.join(BUCKETS)}")
     turns = [message for message in said if message.get("role", "assistant") == "assistant"]
-    return replayed(spec, cast("MeasuredRow", row), turns, cut=cut)[1].total
+    measured = cast("MeasuredRow", row)
+    episode = spec.opened(measured)
+    for place, turn in enumerate(turns):
+        if episode.status is not EpisodeStatus.RUNNING:
+            break  # what comes after the end is ignored
+        content, is_cut = turn.get("content"), cut and place == len(turns) - 1
+        if calls := turn.get("tool_calls"):
+            episode.send({"content": content, "tool_calls": list(calls)}, cut=is_cut)
+        else:
+            episode.say(content or "", cut=is_cut)
+    return spec.paid(measured, episode)
 
 
 def reward_function(spec: WorldSpec) -> RewardFunction:

@@ -12,7 +12,7 @@ import pytest
 from rc1_lib.errors import RC1Error, RowError, TicketError
 from rc1_lib.extras.exports.package import TRAINERS, export_for
 from rc1_lib.extras.exports.reward import read_settings, reward_of
-from rc1_lib.extras.worlds.served import ServedWorld, replayed
+from rc1_lib.extras.exports.rows import training_rows
 from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
@@ -26,8 +26,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def ids_in(folder: Path, trainer: str) -> list[str]:
-    if trainer == "prime-rl":
-        return [json.loads(line)["id"] for line in (folder / "rows.jsonl").read_text().splitlines()]
     frame = pl.read_parquet(folder / "rows.parquet")
     return (frame["extra_info"].struct.field("id") if trainer == "verl" else frame["id"]).to_list()
 
@@ -52,6 +50,20 @@ def test_training_rows_are_exported_and_nothing_held_out(opened: Run, export: Ex
     wanted = [row["id"] for row in spoken if not is_kept_back(row, opened.config)]  # type: ignore[arg-type]
     assert ids_in(export(trainer), trainer) == wanted
     assert 0 < len(wanted) < len(spoken) < len(pool)
+
+
+def test_a_question_of_people_that_repeats_a_held_out_one_is_not_exported(built: Run, tmp_path: Path) -> None:
+    run = copied(built, tmp_path / "workspace")
+    path = run.workspace.path(run.config.seed_pool)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    places = {is_kept_back(row, run.config): place for place, row in enumerate(rows) if row["task"] == "gsm8k"}
+    held, own = places[True], places[False]
+    rows[held]["source"] = "gsm8k"
+    rows[own] = {**rows[held], **{name: rows[own][name] for name in ("id", "source_id")}}
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    spoken = [row for row in rows if row["lang"] in run.config.training.languages]
+    wanted = [row["id"] for row in spoken if not is_kept_back(row, run.config) and row["id"] != rows[own]["id"]]
+    assert [row["id"] for row in training_rows(run)] == wanted
 
 
 def test_no_export_without_a_valid_ticket_and_none_half_written(
@@ -87,14 +99,6 @@ def test_reward_of_a_hundred_dialogues_is_rc1s(export: Export, dialogues: list[P
         completions=[played.completion(as_text=place % 20 < 10) for place, played in enumerate(dialogues)],
         **{name: [row[name] for row in rows] for name in rows[0] if name not in ("prompt", "messages")},
     )
-    assert paid == [played.reward for played in dialogues]
-
-
-def test_world_for_prime_rl_pays_the_same(export: Export, dialogues: list[Played]) -> None:
-    world = ServedWorld.read(export("prime-rl"))
-    turns = [[{"content": turn} for turn in played.turns] for played in dialogues]
-    rows = [world.row_of(played.row["id"]) for played in dialogues]
-    paid = [replayed(world.spec, row, said)[1].total for row, said in zip(rows, turns, strict=True)]
     assert paid == [played.reward for played in dialogues]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import tomllib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -167,18 +166,3 @@ def test_openrlhf_reads_plays_and_pays(export: Export, dialogues: list[Played]) 
         assert len(asked) == 0 or len(engine.asked) == 1 or asked[0] in engine.asked[1]
         paid.append(found["reward"])
     assert paid == [played.reward for played in dialogues]
-
-
-@needs("verifiers")
-def test_verifiers_validates_what_prime_rl_plays(export: Export, tmp_path: Path) -> None:
-    from verifiers.v1.utils.loaders import resolve_env_config
-
-    from tests.extras.worlds.test_verifiers import validated
-
-    folder = export("prime-rl")
-    (source,) = tomllib.loads((folder / "rc1_prime_rl.toml").read_text())["orchestrator"]["train"]["source"]
-    env = resolve_env_config(source["env"])
-    harnesses = {role: harness.id for role, harness in env.agent_harnesses().items()}
-    assert (env.env_id, Path(env.taskset.folder), harnesses) == ("rc1-world", Path("."), {"agent": "rc1-world"})
-    count = len((folder / "rows.jsonl").read_text().splitlines())
-    assert validated(folder, tmp_path / "out") == {"gold": {"valid": count}, "noop": {"valid": count}}
