@@ -12,7 +12,7 @@ KEPT := MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_MMAP_THRESHOLD_=33554432 MALLOC
 CALM := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 # Three workers on two cores: those that run flows wait for their server a third of the time.
 TESTS := $(KEPT) $(CALM) $(BIN)/python -m pytest -n 3
-EXTRAS := mlflow,rule-tests,wandb
+EXTRAS := mlflow,wandb
 REAL ?= real
 ARGS ?=
 

@@ -11,7 +11,7 @@ every part, shows what share each part has. The limits are measured on the same 
 floating-point operations per second by matrix multiplication.
 
 Each part is measured in a separate process, and its results are written before the next one starts: steps, then the
-first turn of the same dialogues by transformers' `generate`, with the weights that the steps sample with, and by a vLLM
+first turn of the same dialogues by transformers' `generate` and by a vLLM
 server of the base in bf16. If a part fails, its last output is recorded, and the others go on. The bounds of
 `training.parity` do not end a step here; the measured values are recorded next to the published bounds.
 
@@ -33,7 +33,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -43,8 +43,6 @@ import torch
 from lacking import not_run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from rc1_lib.extras.vllm.server import Access, SampledTurn, Turn, connected
 
 from rc1_lib.run import Run
 from rc1_lib.training.base_model import base_config
@@ -60,6 +58,7 @@ from rc1_lib.training.profiler import Section
 from rc1_lib.training.rollout.roll_out import Playground
 from rc1_lib.training.rollout.trajectory import Trajectory
 from rc1_lib.training.usable import least_memory
+from rc1_lib.training.vllm.server import Access, SampledTurn, Turn, connected
 from rc1_lib.workspace.artifacts import write_json
 from tests.training.random_base import random_run
 
@@ -293,7 +292,7 @@ def generated(prepared: Prepared, tries: int) -> dict[str, Any]:
         assert written.shape[1] == widest + length, f"{written.shape[1] - widest} tokens, expected {length}"
 
     half = torch.autocast(engine.device.type, dtype=engine.precision.dtype, enabled=engine.device.type != "cpu")
-    with nullcontext() if engine._copy is None else engine._copy.active(), torch.inference_mode(), half:
+    with torch.inference_mode(), half:
         seconds = best_s(work, engine.device, tries)
     return turns_of(prompts, length, seconds) | {"memory_mib": {"peak": used_mb()}}
 

@@ -301,7 +301,9 @@ class Check:
             TypeError: when a part has the wrong type.
         """
         # Unpacked, so that anything but a mapping raises the documented TypeError.
-        said = {name: part for name, part in {**body}.items() if name != "undecided"}
+        said = {
+            name: part for name, part in {**body}.items() if name not in ("undecided", "check_id")
+        }  # of older reports
         return cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
 
     def to_dict(self) -> dict[str, Any]:

@@ -156,7 +156,6 @@ command(_ckpt, "list", checkpoints.list_checkpoints, "rc1 ckpt list", _NO_CONFIG
 command(_ckpt, "export", checkpoints.export, "rc1 ckpt export latest --gguf q8_0", codes=_NOT_THE_SAME)
 app.add_typer(_ckpt, name="ckpt", rich_help_panel="The run")
 
-
 _config = typer.Typer(no_args_is_help=True, help="The configuration.")
 command(_config, "verify", setup.verify_config, "rc1 config verify --profile prod")
 app.add_typer(_config, name="config", rich_help_panel="Setup and help")

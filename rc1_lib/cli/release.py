@@ -121,7 +121,7 @@ def export(
     from rc1_lib.extras.exports.package import export_for
 
     run = session.open({"pool.seed": seed}, remembered=True)
-    target = session.new_folder("DIR", folder, "")
+    target = session.new_folder("DIR", folder)
     with stages():
         document = export_for(run, to, target)
     session.show(f"exported: {target}", *_left_out(run))

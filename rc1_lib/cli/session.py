@@ -162,7 +162,7 @@ class Session:
             )
         return target
 
-    def new_folder(self, flag: str, path: Path | None, default: str) -> Path:
+    def new_folder(self, flag: str, path: Path | None, default: str = "") -> Path:
         """Return the full path of a folder to write, `default` if none is named.
 
         Raises:

@@ -270,15 +270,24 @@ def evaluate(
             "shown two dialogues), and compare the trained policy with each.",
         ),
     ] = False,
+    unseen: Annotated[
+        bool,
+        typer.Option(
+            "--unseen",
+            help="Play other held-out prompts instead, which no evaluation has asked, with the initial and the trained "
+            "policy: is the gain also there where no setting was chosen by looking?",
+        ),
+    ] = False,
 ) -> int:
     """Play the held-out prompts again with a trained policy, and compare with its recorded evaluation.
 
-    No gate reads the report (reports/offline_ENGINE_KEY.json, reports/baselines_KEY.json).
+    No gate reads the report (reports/offline_ENGINE_KEY.json, baselines_KEY.json, unseen_KEY.json).
     """
-    if baselines and engine == "gguf":
-        raise ConfigError(
-            "found --baselines with --engine gguf, expected torch: baselines are played by RC1's own sampler"
-        )
+    if baselines and unseen:
+        raise ConfigError("found --baselines with --unseen, expected one of them")
+    if (baselines or unseen) and engine == "gguf":
+        flag = "--baselines" if baselines else "--unseen"
+        raise ConfigError(f"found {flag} with --engine gguf, expected torch: the training's own sampler plays there")
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt export --gguf writes one")
     run = session.open(remembered=True)
@@ -289,6 +298,8 @@ def evaluate(
 
     if baselines:
         return _baselines(session, run, named, prompts)
+    if unseen:
+        return _unseen(session, run, named, prompts)
     with stages():
         contestant = by_llama_cpp(run, named) if engine == "gguf" else by_torch(run, named)
         check_still_vouched(run, named, contestant.checkpoint)
@@ -315,3 +326,17 @@ def _baselines(session: Session, run: Run, checkpoint: Path, prompts: int | None
     session.show(f"all dialogues: {run.workspace.path(body['dialogues'])}")
     ending = Ending("done", f"{len(body['baselines'])} baselines evaluated", report=run.workspace.path(path))
     return end(session, ending, {**body, "report": path})
+
+
+def _unseen(session: Session, run: Run, checkpoint: Path, prompts: int | None) -> int:
+    from rc1_lib.evaluation.tables import figures_rows, needed_rows
+    from rc1_lib.evaluation.unseen import evaluate_unseen
+    from rc1_lib.preflight.carried_ticket import check_still_vouched
+    from rc1_lib.training.checkpoint.manifest import fingerprint
+
+    with stages():
+        check_still_vouched(run, checkpoint, fingerprint(checkpoint))
+        path, body = evaluate_unseen(run, checkpoint, prompts)
+    session.show(tables.of_rows(figures_rows(body, "sampled")), tables.of_rows(needed_rows(body, "sampled")))
+    words = f"{body['groups']['all']:,} prompts that no evaluation has asked"
+    return end(session, Ending("done", words, report=run.workspace.path(path)), {**body, "report": path})

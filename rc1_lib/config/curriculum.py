@@ -17,9 +17,9 @@ class Checkpoints(Section):
     every_minutes: Annotated[float, Field(gt=0)] | None
     """Also whenever this much time has passed since the last one; null: no such limit."""
     keep_last: Annotated[int, Field(ge=2)] | None
-    """How many of the newest are kept. Older ones are also kept if `keep_every` selects them, if a
-    report names them by SHA-256, or if they are marked to be kept; others are removed as new ones are written. At
-    least 2 and more than `training.collapse.patience`, so that a good one is left; null: all are kept."""
+    """How many of the newest are kept. Older ones are also kept if `keep_every` selects them, if a report names them by
+    SHA-256, or if they are marked to be kept; others are removed as new ones are written. At least 2 and more than
+    `training.collapse.patience`, so that a good one is left; null: all are kept."""
     keep_every: Positive | None
     """Older ones are kept at every multiple of this many steps; null: none."""
     grace_s: NotNegative = 30.0

@@ -15,12 +15,11 @@ from typing import Any
 import polars as pl
 
 from rc1_lib.config.training import HELD_OUT_SEED
-from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evaluation.answers import prompts_sha256
+from rc1_lib.errors import ConfigError
 from rc1_lib.evaluation.episodes import IDENTITY, Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import TRAINED
 from rc1_lib.evaluation.examples import dialogue_lines
-from rc1_lib.evaluation.offline import Record, chat_format, recorded
+from rc1_lib.evaluation.offline import Record, asked_by, recorded
 from rc1_lib.evaluation.paired import contrast
 from rc1_lib.evaluation.plays import Plays
 from rc1_lib.numbers.uncertainty import CONFIDENCE
@@ -32,13 +31,13 @@ from rc1_lib.text.tokens import holding_one_of
 from rc1_lib.training.chat_format import ChatFormat
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.engine import PolicyEngine
-from rc1_lib.training.export.trained_policy import start_of, untrained_engine
+from rc1_lib.training.export.trained_policy import untrained_engine
 from rc1_lib.training.models import base_name
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import RolloutError, context_of
 from rc1_lib.training.rollout.trajectory import prompt_of
-from rc1_lib.training.rows import Selection, select_rows, some_of
+from rc1_lib.training.rows import Selection, some_of
 from rc1_lib.workspace.artifacts import atomic_write, now, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -73,10 +72,7 @@ def evaluate_baselines(run: Run, checkpoint: Path, prompts: int | None = None) -
     record = recorded(run)
     record.check_sampling(run)
     seed = record.seed_of(fingerprint(checkpoint), str(checkpoint))
-    start = start_of(run, record.body["base_sha256"], record.path)
-    selection = select_rows(run, chat_format(run, start))
-    if prompts_sha256(selection.held_out) != record.body["prompts_sha256"]:
-        raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
+    start, selection = asked_by(run, record)
     rows = some_of(selection.held_out, prompts)
     plays = Plays(run)
     played, not_played = _played(run, start, record.body["base_sha256"], selection, rows, seed, plays)

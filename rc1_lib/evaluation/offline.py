@@ -39,7 +39,7 @@ from rc1_lib.training.export.trained_policy import engine_of, start_of
 from rc1_lib.training.models import model_section
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rollout.roll_out import Playground, Plays
-from rc1_lib.training.rows import select_rows, some_of
+from rc1_lib.training.rows import Selection, select_rows, some_of
 from rc1_lib.workspace.artifacts import atomic_write, now, read_json, sha256_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 
@@ -127,6 +127,19 @@ def recorded(run: Run) -> Record:
     return Record(path, body, read_episodes(episodes))
 
 
+def asked_by(run: Run, record: Record) -> tuple[str, Selection]:
+    """Return the initial policy of a recorded evaluation, for transformers, and the rows of its run.
+
+    Raises:
+        RC1Error: when that policy is missing or differs, or these settings hold out other prompts.
+    """
+    base = start_of(run, record.body["base_sha256"], record.path)
+    selection = select_rows(run, chat_format(run, base))
+    if prompts_sha256(selection.held_out) != record.body["prompts_sha256"]:
+        raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
+    return base, selection
+
+
 def by_torch(run: Run, checkpoint: Path) -> OfflinePolicy:
     """Open a checkpoint to be played by the run's own engine.
 
@@ -189,11 +202,8 @@ def evaluate_offline(run: Run, policy: OfflinePolicy, prompts: int | None = None
     record = recorded(run)
     record.check_sampling(run)
     seed = record.seed_of(policy.checkpoint, str(policy.file))
-    base = start_of(run, record.body["base_sha256"], record.path)
-    held_out = select_rows(run, chat_format(run, base)).held_out
-    if prompts_sha256(held_out) != record.body["prompts_sha256"]:
-        raise RC1Error(f"{record.path}: evaluated on other held-out prompts; pass the same flags as for its training")
-    rows = some_of(held_out, prompts)
+    base, selection = asked_by(run, record)
+    rows = some_of(selection.held_out, prompts)
     with policy.opened(base) as player:
         played = _played(run, player, rows, policy.engine, seed)
     before = record.episodes.filter(

@@ -54,11 +54,13 @@ def figures_rows(report: Report, mode: str) -> Rows:
     """Tabulate every metric before and after, its change with interval, and the gate's threshold.
 
     Args:
-        report: has `before`, `after`, `modes`, and `gate`, whose checks have the thresholds for sampled episodes.
+        report: has `before`, `after`, `modes`, and of an evaluation with a verdict `gate`, whose checks have the
+            thresholds for sampled episodes.
         mode: `sampled` or `greedy`.
     """
     overall = report["modes"][mode]["overall"]
-    checks = {check["name"]: check for check in report["gate"]["checks"]} if mode == "sampled" else {}
+    judged = report["gate"]["checks"] if mode == "sampled" and "gate" in report else ()
+    checks = {check["name"]: check for check in judged}
     rows = []
     for name, words in _WORDS.items():
         check = checks.get(CHECK_OF.get(name, ""))

@@ -1,4 +1,4 @@
-"""Optional packages for few users, each with its own dependency group and tests. The core imports none of them.
+"""Optional packages for few users, each with its own tests. The core imports none of them.
 
 | extra | what | group |
 |---|---|---|

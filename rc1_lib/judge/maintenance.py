@@ -88,13 +88,13 @@ def _other_stores(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, str]]]
         sums = store.log().filter(~_HIT).select(_SUMS).to_dicts()[0]
         found.append({"path": where, "calls": sums["lines"], "usd": sums["usd"], "cost_unknown": sums["cost_unknown"]})
 
-    return found, _each_store(run, {store_path(run)}, add)
+    return found, _each_other_store(run, add)
 
 
-def _each_store(run: Run, without: Collection[Path], look: Callable[[str, Store], None]) -> list[dict[str, str]]:
-    """Look at every store of the judge; return those that cannot be read, with the reason."""
+def _each_other_store(run: Run, look: Callable[[str, Store], None]) -> list[dict[str, str]]:
+    """Look at all stores of the judge but the run's own; return those that cannot be read, with the reason."""
     own, skipped = store_path(run), []
-    for path in sorted(set(own.parent.rglob(f"*{own.suffix}")) - set(without)):
+    for path in sorted(set(own.parent.rglob(f"*{own.suffix}")) - {own}):
         where = run.workspace.name(path)
         try:
             with open_store(run, where) as store:
@@ -118,8 +118,11 @@ def forget_replies(run: Run, spec: str) -> tuple[int, list[str], list[dict[str, 
     """Delete the replies to one version of the instructions from every store; their logs keep their lines.
 
     Returns:
-        The number of deleted replies, the versions for which there were replies, and the stores that cannot be read,
-        as `survey` lists them.
+        The number of deleted replies, the versions for which there were replies, and the other stores that cannot be
+        read, as `survey` lists them.
+
+    Raises:
+        RC1Error: when the run's own store cannot be read; nothing is deleted then.
     """
     deleted = 0
     specs: set[str] = set()
@@ -129,7 +132,10 @@ def forget_replies(run: Run, spec: str) -> tuple[int, list[str], list[dict[str, 
         specs.update(store.contents()["spec"].unique())
         deleted += store.invalidate(spec)
 
-    skipped = _each_store(run, (), forget)
+    with existing_store(run) as store:
+        if store is not None:
+            forget("", store)
+    skipped = _each_other_store(run, forget)
     return deleted, sorted(specs), skipped
 
 

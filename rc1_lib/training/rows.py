@@ -79,17 +79,8 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         RC1Error: if the pool or its metrics are missing or differ from the ticket, or if a bucket would be empty.
     """
     config = run.config
-    buckets, words = read_metrics(run)
-    pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
-    every, reasons = _filtered(pool, words, config, form)
-    left_out = Counter(filter(None, reasons))
-    fitting: list[MeasuredRow] = [
-        {**row, "bucket": buckets[row["id"]]} for row, reason in zip(every, reasons, strict=True) if not reason
-    ]
-    train: list[MeasuredRow] = []
-    kept_back: list[MeasuredRow] = []
-    for fit in fitting:
-        (kept_back if is_kept_back(fit, config) else train).append(fit)
+    train, kept_back, left_out, pool_sha256 = _split(run, form)
+    fitting = len(train) + len(kept_back)
     held_out = _draw(config, kept_back, config.training.held_out.prompts)
     train, repeated = unlike(held_out, train, config)
     if repeated:
@@ -99,11 +90,50 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
         if empty:
             raise RC1Error(
                 f"{run.workspace.path(config.seed_pool)}: no {' and no '.join(empty)} rows are left for {name}, of the "
-                f"{len(fitting)} rows that fit; {_advice(left_out)}"
+                f"{fitting} rows that fit; {_advice(left_out)}"
             )
     report = _report(train, held_out, left_out)
     shadow = _shadow(config, kept_back, held_out)
-    return Selection(train, held_out, report, hashlib.sha256(pool).hexdigest(), shadow)
+    return Selection(train, held_out, report, pool_sha256, shadow)
+
+
+def unseen_rows(run: Run, form: ChatFormat) -> list[MeasuredRow]:
+    """Return held-out rows, as many as the evaluation has and drawn like them, whose questions nobody has looked at.
+
+    Neither the evaluation nor `training.eval_shadow` asks them, and none repeats one of theirs or of training's.
+
+    Raises:
+        RC1Error: like `select_rows`, and if no such row is left.
+    """
+    config = run.config
+    train, kept_back, _, _ = _split(run, form)
+    prompts = config.training.held_out.prompts
+    held_out = _draw(config, kept_back, prompts)
+    known = [*held_out, *_shadow(config, kept_back, held_out)]
+    asked = {row["source_id"] for row in known}
+    left, _ = unlike([*train, *known], [row for row in kept_back if row["source_id"] not in asked], config)
+    if not left:
+        raise RC1Error(
+            f"{run.workspace.path(config.seed_pool)}: of {len(kept_back):,} held-out rows none is left that nobody has "
+            f"looked at; lower training.held_out.prompts ({prompts}), or raise pool.n or training.held_out.share, "
+            f"before the next training"
+        )
+    return _draw(config, left, prompts)
+
+
+def _split(run: Run, form: ChatFormat) -> tuple[list[MeasuredRow], list[MeasuredRow], Counter[str], str]:
+    """Return training rows, held-out rows, how many were left out for which reason, and the pool's SHA-256."""
+    config = run.config
+    buckets, words = buckets_and_words(run)
+    pool = read_vouched(run, BALANCED.name, run.workspace.path(config.seed_pool))
+    every, reasons = _filtered(pool, words, config, form)
+    train: list[MeasuredRow] = []
+    kept_back: list[MeasuredRow] = []
+    for row, reason in zip(every, reasons, strict=True):
+        if not reason:
+            part = kept_back if is_kept_back(row, config) else train
+            part.append({**row, "bucket": buckets[row["id"]]})
+    return train, kept_back, Counter(filter(None, reasons)), hashlib.sha256(pool).hexdigest()
 
 
 def unlike(held_out: Sequence[Row], train: list[AnyRow], config: RunConfig) -> tuple[list[AnyRow], int]:
@@ -154,7 +184,7 @@ def _advice(left_out: Counter[str]) -> str:
     return f"raise training.max_tokens, or add training.languages{rebuild}{left}"
 
 
-def read_metrics(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
+def buckets_and_words(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     """Map row ids to buckets, and row ids to numbers of words in the dialogue.
 
     Raises:

@@ -50,7 +50,7 @@ PATHS = (
              both(dialogue(message()), file("of/mine.summary.json", "{}\n"))),
     BadInput("a verdict over a report of another kind", "validate-difficulty --out reports/train.json",
              "not an earlier report of this command", file("reports/train.json", '{\n  "gates": []\n}\n')),
-    BadInput("a world outside the workspace", "world export --to ../outside", "is outside the workspace"),
+    BadInput("an export outside the workspace", "export --to trl ../outside", "is outside the workspace"),
     BadInput("a path with ..", "build-pool --set pool.path=../x.jsonl", "a relative path without '..'"),
     BadInput("two files of one name", "config verify --set shadow.path=other/rc1_seed.json", "have the same file name"),
     BadInput("a pool that RC1 did not write", "build-pool", "was not written by RC1",

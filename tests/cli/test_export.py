@@ -17,6 +17,7 @@ def test_export_for_a_trainer_needs_the_ticket_and_says_what_it_wrote(rc1: Rc1, 
     done = rc1("export", "--to", "hf", "outputs/hf", "--json", *here)
     assert done.code == 0, done.err
     assert json.loads(done.out)["rows"]["count"] > 100 and (root / "outputs/hf/README.md").is_file()
+    assert "the judge's share, " in rc1("export", "--to", "hf", "outputs/again", *here).out
     outside = rc1("export", "--to", "hf", "../hf", *here)
     assert (outside.code, "DIR ../hf" in outside.err) == (2, True)
     (root / "reports/preflight/ticket.json").unlink()

@@ -107,6 +107,18 @@ def test_invalidate_deletes_one_instruction_version_and_names_the_others(
             assert store.contents().is_empty()
 
 
+def test_invalidate_says_that_it_cannot_read_the_store(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
+    bench.score(server, [dialogue(1)])
+    own = bench.folder / "data/judge/scores.sqlite"
+    with open_store(bench.run(server.base_url), ATTACK_STORE) as store:
+        open_judge(bench.run(server.base_url), store).score([dialogue(3)])
+    own.write_bytes(b"not a store")
+    done = rc1("scorecache", "invalidate", "--spec", "v1", "--workspace", bench.folder)
+    assert (done.code, "scores.sqlite" in done.err, "has no replies" in done.err) == (2, True, False)
+    with open_store(bench.run(server.base_url), ATTACK_STORE) as store:
+        assert not store.contents().is_empty()
+
+
 def test_replay_bad_replaces_bad_replies(rc1: Rc1, server: JudgeServer, bench: Bench) -> None:
     asked = [with_tool_call(number) for number in range(3)]
     server.behaviour = BAD

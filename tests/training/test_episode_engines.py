@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from peft.tuners.lora import LoraLayer
 from torch import Tensor
 
 import rc1_lib.training.rollout.roll_out as roll_out_module
@@ -22,6 +23,7 @@ from rc1_lib.run import Run
 from rc1_lib.training.api import Setup, make_engine
 from rc1_lib.training.curriculum import Curriculum
 from rc1_lib.training.engine import PolicyEngine
+from rc1_lib.training.export.trained_policy import merged_weights
 from rc1_lib.training.ppo_run import prepare
 from rc1_lib.training.rollout.sampling_weights import merged
 from rc1_lib.training.updates.metrics import ParityError, check_parity, larger_distance
@@ -152,6 +154,17 @@ def test_state_of_another_seed_is_rejected(tiny: Tiny) -> None:
     run = tiny()
     with pytest.raises(RC1Error, match=r"seed 5\b.* 6\b"):
         engine_of(run, 6).load_state_dict(engine_of(run, 5).state_dict())
+
+
+@an_engine_of_each_kind
+def test_a_base_in_4_bits_samples_what_it_learns_and_its_merged_weights_say_the_same(tiny: Tiny, name: str) -> None:
+    run = tiny(*ENGINES[name], "finetune.method=qlora", "training.update.minibatches=1")
+    engine = engine_of(run)
+    engine.train_step(played(engine, run))
+    assert engine.train_step(played(engine, run, 1))["policy/sampling_gap"] < 1e-4
+    layer = next(one for one in engine.policy.causal.modules() if isinstance(one, LoraLayer))
+    states = torch.randn(3, layer.in_features, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(layer(states), states @ merged_weights(layer).T, rtol=1e-3, atol=1e-4)
 
 
 def test_parity_fails_on_a_few_distant_tokens_and_on_nan_even_if_the_mean_is_small(tiny: Tiny) -> None:

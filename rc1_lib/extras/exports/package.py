@@ -25,11 +25,8 @@ from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
 from rc1_lib.training.checkpoint.atomic_folder import absent_folder, check_absent
 
-TRAINERS = tuple(FORMS)
 TICKET_COPY = "rc1_ticket.json"
 _STAGES = ("ticket", "rows", "files")
-_VERSION = b"0.0.0+rc1"
-"""Placeholder for the version in files."""
 
 
 def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
@@ -37,7 +34,7 @@ def export_for(run: Run, trainer: str, target: Path) -> dict[str, Any]:
 
     Args:
         run: a workspace with a valid ticket; limits and prices are those of its training, without the judge's share.
-        trainer: one of `TRAINERS`.
+        trainer: one of `FORMS`.
         target: must not exist yet.
 
     Returns:
@@ -90,7 +87,7 @@ def _filled(trainer: str, spec: WorldSpec) -> dict[str, bytes]:
     """Return the files that are the same in every export for a trainer, but for the most turns of an episode."""
     most = str(spec.limits.turns).encode()
     return {
-        entry.name: entry.read_bytes().replace(_VERSION, __version__.encode()).replace(b"@TURNS@", most)
+        entry.name: entry.read_bytes().replace(b"@VERSION@", __version__.encode()).replace(b"@TURNS@", most)
         for entry in (files(__package__) / "files" / trainer).iterdir()
         if entry.is_file()
     }

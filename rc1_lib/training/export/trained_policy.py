@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from peft.tuners.lora import LoraLayer
-from torch import nn
+from torch import Tensor, nn
 from transformers import GenerationConfig, PreTrainedModel
 
 from rc1_lib.errors import ConfigError
@@ -20,7 +20,6 @@ from rc1_lib.training.derived import REFERENCE
 from rc1_lib.training.device import Precision
 from rc1_lib.training.engine import PolicyEngine
 from rc1_lib.training.models import base_name, fingerprint_of
-from rc1_lib.training.rollout.sampling_weights import is_bare_4bit, merged_weights
 from rc1_lib.training.train_config import ModelSection
 
 
@@ -88,10 +87,48 @@ def merged_model(causal: nn.Module, section: ModelSection, precision: Precision)
     """
     plain = load_base(section.model_copy(update={"quantization": None}), torch.device("cpu"), Precision.FP32)
     for name, layer in causal.named_modules():
-        if isinstance(layer, LoraLayer) or is_bare_4bit(name, layer):
+        if isinstance(layer, LoraLayer) or _is_bare_4bit(name, layer):
             cast(nn.Linear, plain.get_submodule(name)).weight.copy_(merged_weights(layer))
     model = cast(PreTrainedModel, plain.to(precision.dtype))  # type: ignore[arg-type]
     if (base := model.generation_config) is not None:
         tokens = {name: getattr(base, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
         model.generation_config = GenerationConfig(**tokens)  # type: ignore[no-untyped-call]
     return model
+
+
+def _in_4_bits(layer: Any) -> bool:
+    """Whether a layer's weights are 4-bit weights of bitsandbytes."""
+    return getattr(getattr(layer, "weight", None), "quant_state", None) is not None
+
+
+def _is_bare_4bit(name: str, layer: Any) -> bool:
+    """Whether a layer with this name in its model has 4-bit weights and no adapter."""
+    return _in_4_bits(layer) and not name.endswith(".base_layer")
+
+
+def _base_layer_of(layer: Any) -> nn.Linear:
+    """Return the layer inside an adapter, or the layer itself."""
+    return cast(nn.Linear, layer.get_base_layer() if isinstance(layer, LoraLayer) else layer)
+
+
+def merged_weights(layer: Any) -> Tensor:
+    """Compute a layer's weights in fp32, including its adapter if enabled."""
+    numbers = _dequantized(_base_layer_of(layer))
+    return numbers + _adapter_delta(layer) if isinstance(layer, LoraLayer) and not layer.disable_adapters else numbers
+
+
+def _dequantized(layer: Any) -> Tensor:
+    """Compute the weights of a layer without an adapter, in fp32."""
+    if not _in_4_bits(layer):
+        return cast(Tensor, layer.weight).detach().float()
+    from bitsandbytes.functional import dequantize_4bit
+
+    return dequantize_4bit(layer.weight.data, layer.weight.quant_state).float()
+
+
+def _adapter_delta(layer: LoraLayer) -> Tensor:
+    """Compute the product of an adapter's matrices, scaled, in fp32."""
+    (name,) = layer.active_adapters
+    down, up = (cast(nn.Linear, part[name]).weight.detach().float() for part in (layer.lora_A, layer.lora_B))
+    added: Tensor = (up @ down) * layer.scaling[name]
+    return added

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error, RowError, TicketError
-from rc1_lib.extras.exports.package import TRAINERS, export_for
+from rc1_lib.extras.exports.columns import FORMS
+from rc1_lib.extras.exports.package import export_for
 from rc1_lib.extras.exports.reward import read_settings, reward_of
 from rc1_lib.extras.exports.rows import training_rows
 from rc1_lib.preflight.ticket import read_ticket
@@ -30,7 +31,7 @@ def ids_in(folder: Path, trainer: str) -> list[str]:
     return (frame["extra_info"].struct.field("id") if trainer == "verl" else frame["id"]).to_list()
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
+@pytest.mark.parametrize("trainer", FORMS)
 def test_export_is_reproducible_and_its_ticket_names_every_file(
     opened: Run, export: Export, tmp_path: Path, trainer: str
 ) -> None:
@@ -43,7 +44,7 @@ def test_export_is_reproducible_and_its_ticket_names_every_file(
     assert b"@TURNS" not in found["README.md"]
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
+@pytest.mark.parametrize("trainer", FORMS)
 def test_training_rows_are_exported_and_nothing_held_out(opened: Run, export: Export, trainer: str) -> None:
     pool = read_rows(opened.workspace.path(opened.config.seed_pool)).to_dicts()
     spoken = [row for row in pool if row["lang"] in opened.config.training.languages]
@@ -56,7 +57,11 @@ def test_a_question_of_people_that_repeats_a_held_out_one_is_not_exported(built:
     run = copied(built, tmp_path / "workspace")
     path = run.workspace.path(run.config.seed_pool)
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    places = {is_kept_back(row, run.config): place for place, row in enumerate(rows) if row["task"] == "gsm8k"}
+
+    def is_usable(row: dict[str, str]) -> bool:
+        return row["task"] == "gsm8k" and row["lang"] in run.config.training.languages
+
+    places = {is_kept_back(row, run.config): place for place, row in enumerate(rows) if is_usable(row)}
     held, own = places[True], places[False]
     rows[held]["source"] = "gsm8k"
     rows[own] = {**rows[held], **{name: rows[own][name] for name in ("id", "source_id")}}
@@ -64,6 +69,9 @@ def test_a_question_of_people_that_repeats_a_held_out_one_is_not_exported(built:
     spoken = [row for row in rows if row["lang"] in run.config.training.languages]
     wanted = [row["id"] for row in spoken if not is_kept_back(row, run.config) and row["id"] != rows[own]["id"]]
     assert [row["id"] for row in training_rows(run)] == wanted
+    path.write_text("".join(json.dumps({**row, "user_replies": None}) + "\n" for row in rows))
+    with pytest.raises(RC1Error, match=r"balanced\.jsonl: found no row .* rc1 build-pool"):
+        training_rows(run)
 
 
 def test_no_export_without_a_valid_ticket_and_none_half_written(
@@ -113,6 +121,7 @@ def test_prices_come_from_the_folder_and_what_is_missing_is_named(
     (tmp_path / "rows.parquet").write_bytes(rows)
     (tmp_path / "rc1_reward.json").write_text(json.dumps(settings))
     assert reward_of(read_settings(tmp_path), solved.row, turns) > solved.reward
+    assert reward_of(read_settings(tmp_path), solved.row, turns, cut=True) <= 0, "a cut answer is none"
     (tmp_path / "rows.parquet").write_bytes(rows[:-1] + b"?")
     with pytest.raises(RC1Error, match=r"rows\.parquet"):
         read_settings(tmp_path)

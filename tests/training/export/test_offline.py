@@ -14,12 +14,14 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.baselines import ALWAYS, AT_WORDS, NEVER, evaluate_baselines
 from rc1_lib.evaluation.episodes import read_episodes
 from rc1_lib.evaluation.evaluate import BASE
-from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
-from rc1_lib.evaluation.tables import baseline_rows
+from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, chat_format, evaluate_offline
+from rc1_lib.evaluation.tables import baseline_rows, figures_rows
+from rc1_lib.evaluation.unseen import evaluate_unseen
 from rc1_lib.extras.rollouts.read import read_rollouts
 from rc1_lib.run import Run
 from rc1_lib.training.export.gguf_export import export_gguf
 from rc1_lib.training.export.gguf_file import GGUFType
+from rc1_lib.training.rows import is_kept_back, unseen_rows
 from rc1_lib.workspace.artifacts import read_json, write_json
 from rc1_lib.workspace.file_hashes import sha256_file
 from tests.once import copy_of
@@ -89,11 +91,28 @@ def test_baselines_answer_the_recorded_prompts(copied: Copy) -> None:
     assert all(name in table for name in (*body["baselines"], "trained"))
 
 
+def test_unseen_prompts_are_of_questions_that_neither_training_nor_evaluation_asked(copied: Copy) -> None:
+    run, _ = copied
+    before = gate_files(run)
+    _, body = evaluate_unseen(run, run.workspace.path(CHECKPOINT))
+    assert gate_files(run) == before and body["groups"]["all"] == 12
+    episodes = read_episodes(run.workspace.path(body["episodes"]["path"]))
+    (recorded,) = run.workspace.path("reports").glob("ppo_eval_*.episodes.jsonl")
+    assert not set(episodes["source_id"]) & set(read_episodes(recorded)["source_id"])
+    assert all(is_kept_back({"source_id": one}, run.config) for one in episodes["source_id"])  # type: ignore[typeddict-item]
+    assert episodes.group_by("policy", "mode").len()["len"].to_list() == [12] * 4
+    assert "asks, needed (recall)" in figures_rows(body, "sampled").markdown()
+    fewer = tiny_run(run.workspace.root, *OVERRIDES, "training.held_out.prompts=100000")
+    with pytest.raises(RC1Error, match=r"nobody has looked at; lower training\.held_out\.prompts"):
+        unseen_rows(fewer, chat_format(fewer, str(run.workspace.path("base"))))
+
+
 def test_other_settings_of_sampling_are_refused(copied: Copy) -> None:
     run, _ = copied
     hotter = tiny_run(run.workspace.root, *OVERRIDES, "training.rollout.temperature=1.5")
     for again in (
         lambda: evaluate_baselines(hotter, hotter.workspace.path(CHECKPOINT)),
+        lambda: evaluate_unseen(hotter, hotter.workspace.path(CHECKPOINT)),
         lambda: evaluate_offline(hotter, by_torch(hotter, hotter.workspace.path(CHECKPOINT))),
     ):
         with pytest.raises(RC1Error, match=r"temperature"):
