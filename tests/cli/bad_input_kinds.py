@@ -25,6 +25,8 @@ from .bad_inputs import (
 _BOMB = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))])
 
 FLAGS = (
+    BadInput("two other evaluations at once", "evaluate --baselines --unseen", "expected one of them"),
+    BadInput("unseen prompts for llama.cpp", "evaluate x.gguf --engine gguf --unseen", "found --unseen with"),
     BadInput("a share without a name", "build-pool --mix hotpotqa=0.5", "expected NAME:SHARE"),
     BadInput("shares that do not sum to 1", "build-pool --mix hotpotqa:0.5,gsm8k:0.4", "sum to 0.9, expected 1"),
     BadInput("an unknown task", "build-pool --mix hotpotqa:0.5,gsm:0.5", "unknown task 'gsm'; the tasks are"),
