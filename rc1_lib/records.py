@@ -300,10 +300,8 @@ class Check:
             KeyError: when a part is missing.
             TypeError: when a part has the wrong type.
         """
-        # Unpacked, so that anything but a mapping raises the documented TypeError.
-        said = {
-            name: part for name, part in {**body}.items() if name not in ("undecided", "check_id")
-        }  # of older reports
+        # Unpacked, so that anything but a mapping raises the documented TypeError. Older reports have a check_id.
+        said = {name: part for name, part in {**body}.items() if name not in ("undecided", "check_id")}
         return cls(**{**said, "interval": CheckInterval.from_dict(body.get("interval"))})
 
     def to_dict(self) -> dict[str, Any]:

@@ -275,7 +275,7 @@ def evaluate(
         typer.Option(
             "--unseen",
             help="Play other held-out prompts instead, which no evaluation has asked, with the initial and the trained "
-            "policy: is the gain also there where no setting was chosen by looking?",
+            "policies: is the gain also there where no setting was chosen by looking?",
         ),
     ] = False,
 ) -> int:
@@ -290,7 +290,14 @@ def evaluate(
         raise ConfigError(f"found {flag} with --engine gguf, expected torch: the training's own sampler plays there")
     if engine == "gguf" and not what.endswith(".gguf"):
         raise ConfigError(f"found '{what}', expected the path of a .gguf file; rc1 ckpt export --gguf writes one")
+    if unseen and what != "latest":
+        raise ConfigError(
+            f"found '{what}' with --unseen, expected none: it plays the policies of the recorded evaluation"
+        )
     run = session.open(remembered=True)
+    if unseen:
+        quieten_models(run)
+        return _unseen(session, run, prompts)
     named = run.workspace.path(what) if engine == "gguf" else found_checkpoint(session, what)
     quieten_models(run)
     from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, evaluate_offline
@@ -298,8 +305,6 @@ def evaluate(
 
     if baselines:
         return _baselines(session, run, named, prompts)
-    if unseen:
-        return _unseen(session, run, named, prompts)
     with stages():
         contestant = by_llama_cpp(run, named) if engine == "gguf" else by_torch(run, named)
         check_still_vouched(run, named, contestant.checkpoint)
@@ -328,15 +333,19 @@ def _baselines(session: Session, run: Run, checkpoint: Path, prompts: int | None
     return end(session, ending, {**body, "report": path})
 
 
-def _unseen(session: Session, run: Run, checkpoint: Path, prompts: int | None) -> int:
+def _unseen(session: Session, run: Run, prompts: int | None) -> int:
     from rc1_lib.evaluation.tables import figures_rows, needed_rows
-    from rc1_lib.evaluation.unseen import evaluate_unseen
+    from rc1_lib.evaluation.unseen import evaluate_unseen, recorded_policies
     from rc1_lib.preflight.carried_ticket import check_still_vouched
-    from rc1_lib.training.checkpoint.manifest import fingerprint
 
     with stages():
-        check_still_vouched(run, checkpoint, fingerprint(checkpoint))
-        path, body = evaluate_unseen(run, checkpoint, prompts)
+        policies = recorded_policies(run)
+        for checkpoint, sha256 in policies.values():
+            check_still_vouched(run, checkpoint, sha256)
+        path, body = evaluate_unseen(run, policies, prompts)
     session.show(tables.of_rows(figures_rows(body, "sampled")), tables.of_rows(needed_rows(body, "sampled")))
-    words = f"{body['groups']['all']:,} prompts that no evaluation has asked"
+    session.show(f"all dialogues: {run.workspace.path(body['dialogues'])}")
+    if looks := body["earlier_looks"]:
+        session.show(f"{looks} other policies were looked at on such prompts: what was changed since, they have chosen")
+    words = f"{next(iter(body['prompts'].values()))['all']:,} prompts that no evaluation of this workspace has asked"
     return end(session, Ending("done", words, report=run.workspace.path(path)), {**body, "report": path})

@@ -16,14 +16,13 @@ import polars as pl
 
 from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import ConfigError
-from rc1_lib.evaluation.episodes import IDENTITY, Played, episode_frame, records_of
+from rc1_lib.evaluation.episodes import Played, episode_frame, records_of
 from rc1_lib.evaluation.evaluate import TRAINED
 from rc1_lib.evaluation.examples import dialogue_lines
-from rc1_lib.evaluation.offline import Record, asked_by, recorded
+from rc1_lib.evaluation.offline import Record, asked_by, recorded, write_comparison
 from rc1_lib.evaluation.paired import contrast
 from rc1_lib.evaluation.plays import Plays
 from rc1_lib.numbers.uncertainty import CONFIDENCE
-from rc1_lib.provenance.code import code_sha256
 from rc1_lib.records import MeasuredRow
 from rc1_lib.run import Run
 from rc1_lib.runtime.progress import report_progress
@@ -38,8 +37,6 @@ from rc1_lib.training.rollout.asking import Asking
 from rc1_lib.training.rollout.decoder import RolloutError, context_of
 from rc1_lib.training.rollout.trajectory import prompt_of
 from rc1_lib.training.rows import Selection, some_of
-from rc1_lib.workspace.artifacts import atomic_write, now, sha256_json, write_json
-from rc1_lib.workspace.file_hashes import sha256_file
 
 STAGE = "baselines"
 NEVER, ALWAYS, AT_WORDS, FEW_SHOT = "never asks", "asks first", "asks at words", "two examples"
@@ -212,27 +209,10 @@ def _written(
         for name in names
     }
     provenance = {
-        "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
+        "recorded": record.named(run),
         "seed": seed,
         "prompts": frame["row_id"].n_unique(),
         "confidence": CONFIDENCE,
     }
-    key = sha256_json({**provenance, "code": code_sha256()})[:12]
-    path, episodes, spoken = (
-        f"reports/{name}"
-        for name in (f"baselines_{key}.json", f"baselines_{key}.episodes.jsonl", f"dialogues_{key}.jsonl")
-    )
-    for name, lines in ((episodes, frame.sort(IDENTITY).write_ndjson().encode()), (spoken, dialogues)):
-        with atomic_write(run.workspace.path(name)) as stream:
-            stream.write(lines)
-    body = {
-        "time": now(),
-        **provenance,
-        "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
-        "dialogues": spoken,
-        "baselines": compared,
-        "not_played": not_played,
-        "resumed_plays": resumed,
-    }
-    write_json(run.workspace.path(path), body)
-    return path, body
+    more = {"baselines": compared, "not_played": not_played, "resumed_plays": resumed}
+    return write_comparison(run, "baselines", provenance, frame, more, dialogues)

@@ -89,6 +89,10 @@ class Record:
             f"nothing to compare it with; use the checkpoint with which the latest training ended"
         )
 
+    def named(self, run: Run) -> dict[str, str]:
+        """Return path and SHA-256 of the report, as another report names it."""
+        return {"path": self.path, "sha256": sha256_file(run.workspace.path(self.path))}
+
 
 @dataclass(frozen=True, slots=True)
 class OfflinePolicy:
@@ -242,19 +246,44 @@ def _written(
         "engine": policy.engine,
         "file": {"path": run.workspace.name(policy.file), "sha256": policy.sha256},
         "checkpoint": policy.checkpoint,
-        "recorded": {"path": record.path, "sha256": sha256_file(run.workspace.path(record.path))},
+        "recorded": record.named(run),
         "asked": prompts,
         "confidence": CONFIDENCE,
     }
+    return write_comparison(run, f"offline_{policy.engine}", provenance, frame, found.to_dict())
+
+
+def write_comparison(
+    run: Run, stem: str, provenance: Mapping[str, Any], frame: pl.DataFrame, more: Mapping[str, Any],
+    dialogues: bytes = b"",
+) -> tuple[str, dict[str, Any]]:  # fmt: skip
+    """Write a comparison that no gate reads: its episodes, dialogues if there are any, and the report after them.
+
+    Args:
+        stem: the report is `reports/<stem>_<key>.json`.
+        provenance: what decides the episodes, besides the code; the key is made of it.
+        frame: the episodes.
+        more: the rest of the report.
+        dialogues: the result of `dialogue_lines`.
+
+    Returns:
+        The report's path, relative to the workspace, and the report.
+    """
     key = sha256_json({**provenance, "code": code_sha256()})[:12]
-    path, episodes = (f"reports/offline_{policy.engine}_{key}{end}" for end in (".json", ".episodes.jsonl"))
+    path, episodes, spoken = (
+        f"reports/{name}" for name in (f"{stem}_{key}.json", f"{stem}_{key}.episodes.jsonl", f"dialogues_{key}.jsonl")
+    )
     with atomic_write(run.workspace.path(episodes)) as stream:
         stream.write(frame.sort(IDENTITY).write_ndjson().encode())
     body = {
         "time": now(),
         **provenance,
         "episodes": {"path": episodes, "sha256": sha256_file(run.workspace.path(episodes)), "rows": frame.height},
-        **found.to_dict(),
+        **more,
     }
+    if dialogues:
+        body["dialogues"] = spoken
+        with atomic_write(run.workspace.path(spoken)) as stream:
+            stream.write(dialogues)
     write_json(run.workspace.path(path), body)
     return path, body

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -33,6 +34,7 @@ class Plays:
     def __init__(self, run: Run) -> None:
         """Look at nothing yet."""
         self._run = run
+        self._files: list[Path] = []
         self.resumed = 0
 
     def get(
@@ -57,6 +59,7 @@ class Plays:
             **how,
         }
         path = self._run.workspace.path(f"{PLAYS}/{sha256_json(decisive)[:16]}.jsonl")
+        self._files.append(path)
         if not path.exists():
             found = play()
             with atomic_write(path) as stream:
@@ -72,8 +75,11 @@ class Plays:
         return kept
 
     def forget(self) -> None:
-        """Remove all plays, once a report holds their episodes."""
-        shutil.rmtree(self._run.workspace.path(PLAYS), ignore_errors=True)
+        """Remove these plays, once a report holds their episodes; those of another evaluation stay."""
+        for path in self._files:
+            path.unlink(missing_ok=True)
+        with suppress(OSError):  # not empty, or another evaluation's end has removed it
+            self._run.workspace.path(PLAYS).rmdir()
 
 
 def _computed(run: Run) -> dict[str, Any]:

@@ -74,6 +74,8 @@ def figures_rows(report: Report, mode: str) -> Rows:
             rows.append((f"  {words}, down by", "", "", *_change(OVERCLAR_DROP, drop), *_wanted(check)))
     confidence = 100 * overall["change"]["success"]["confidence"]
     head = ("figure", report["before"], report["after"], "change", f"{confidence:g} % interval", "wanted", "passed")
+    if "gate" not in report:
+        head, rows = head[:-2], [row[:-2] for row in rows]
     seeds = len(report["prompts"])
     by = f" by {seeds} seeds" if seeds > 1 else ""
     return Rows(f"{mode}: {overall['prompts'] // seeds:,} held-out prompts{by}", head, rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,10 +97,16 @@ def select_rows(run: Run, form: ChatFormat) -> Selection:
     return Selection(train, held_out, report, pool_sha256, shadow)
 
 
-def unseen_rows(run: Run, form: ChatFormat) -> list[MeasuredRow]:
-    """Return held-out rows, as many as the evaluation has and drawn like them, whose questions nobody has looked at.
+def unseen_rows(run: Run, form: ChatFormat, asked: Collection[str]) -> list[MeasuredRow]:
+    """Return held-out rows, as many as the evaluation has and drawn like them where there are enough, but others.
 
-    Neither the evaluation nor `training.eval_shadow` asks them, and none repeats one of theirs or of training's.
+    Neither the evaluation nor `training.eval_shadow` asks their questions, and none repeats one of theirs or of
+    training's.
+
+    Args:
+        run: as for `select_rows`.
+        form: likewise.
+        asked: source questions that other evaluations have asked.
 
     Raises:
         RC1Error: like `select_rows`, and if no such row is left.
@@ -110,13 +116,12 @@ def unseen_rows(run: Run, form: ChatFormat) -> list[MeasuredRow]:
     prompts = config.training.held_out.prompts
     held_out = _draw(config, kept_back, prompts)
     known = [*held_out, *_shadow(config, kept_back, held_out)]
-    asked = {row["source_id"] for row in known}
-    left, _ = unlike([*train, *known], [row for row in kept_back if row["source_id"] not in asked], config)
+    known_questions = {*asked, *(row["source_id"] for row in known)}
+    left, _ = unlike([*train, *known], [row for row in kept_back if row["source_id"] not in known_questions], config)
     if not left:
         raise RC1Error(
-            f"{run.workspace.path(config.seed_pool)}: of {len(kept_back):,} held-out rows none is left that nobody has "
-            f"looked at; lower training.held_out.prompts ({prompts}), or raise pool.n or training.held_out.share, "
-            f"before the next training"
+            f"{run.workspace.path(config.seed_pool)}: of {len(kept_back):,} held-out rows none is left that no "
+            f"evaluation has asked; raise pool.n or training.held_out.share before the next training"
         )
     return _draw(config, left, prompts)
 

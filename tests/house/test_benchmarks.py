@@ -19,23 +19,16 @@ def names_in(module: str) -> set[str]:
     spec = find_spec(module)
     assert spec is not None, f"there is no {module}"
     folders = [Path(one) for one in spec.submodule_search_locations or ()]
-    below = {path.stem for folder in folders for path in folder.iterdir()}
-    tree = ast.parse(Path(spec.origin).read_text()) if spec.origin else ast.Module([], [])
-    return (
-        below
-        | {name.id for name in ast.walk(tree) if isinstance(name, ast.Name)}
-        | {
-            name
-            for node in ast.walk(tree)
-            for name in (
-                [alias.asname or alias.name for alias in node.names]
-                if isinstance(node, ast.ImportFrom | ast.Import)
-                else [node.name]
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-                else []
-            )
-        }
-    )
+    names = {path.stem for folder in folders for path in folder.iterdir()}
+    for node in ast.parse(Path(spec.origin).read_text()).body if spec.origin else ():
+        match node:
+            case ast.ImportFrom(names=aliases) | ast.Import(names=aliases):
+                names |= {alias.asname or alias.name for alias in aliases}
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign() | ast.AnnAssign():
+                names |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return names
 
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)

@@ -15,7 +15,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.run import Run
 from rc1_lib.training import rows as row_selection
 from rc1_lib.training.chat_format import ChatFormat
-from rc1_lib.training.rows import HOLDS_MARK, REPEATED, Selection, select_rows
+from rc1_lib.training.rows import HOLDS_MARK, REPEATED, Selection, select_rows, unseen_rows
 from tests.training.tiny_world import learned_tokenizer, tiny_run, write_pool
 
 Select = Callable[..., Selection]
@@ -72,6 +72,32 @@ def test_shadow_rows_have_questions_of_no_other_set(select: Select, monkeypatch:
     monkeypatch.setattr(row_selection, "SHADOW_ROWS", 5000)
     with pytest.raises(RC1Error, match=r"training\.eval_shadow .*5000 .* \d+ .*training\.held_out\.prompts"):
         select(*asked, looking)
+
+
+def test_unseen_rows_have_questions_that_nobody_asks_and_repeat_none(
+    workspace: Path, mixed_pool: list[dict[str, Any]], form: ChatFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_selection, "SHADOW_ROWS", 6)
+    run = tiny_run(
+        workspace, "training.held_out.prompts=9", "training.held_out.share=0.6", "training.eval_shadow.every_steps=2"
+    )
+    rows = [{**copy.deepcopy(row), "source": "own"} for row in mixed_pool]
+    write_pool(workspace, rows)
+    found, unseen = select_rows(run, form), unseen_rows(run, form, ())
+    known = {row["source_id"] for part in (found.train, found.held_out, found.shadow) for row in part}
+    assert len(unseen) == 9 and not known & {row["source_id"] for row in unseen}
+    first, second = unseen[0], unseen[1]
+    others = unseen_rows(run, form, {first["source_id"]})
+    assert first["source_id"] not in {row["source_id"] for row in others}
+    learned = next(row for row in found.train if row["task"] == second["task"])
+    for row in rows:
+        if row["source_id"] == second["source_id"]:
+            row |= {"question": f"Now: {learned['question']}", "support": learned["support"]}
+    write_pool(workspace, rows)
+    assert second["source_id"] not in {row["source_id"] for row in unseen_rows(run, form, ())}
+    every = {str(row["source_id"]) for row in rows}
+    with pytest.raises(RC1Error, match=r"no evaluation has asked; raise pool\.n"):
+        unseen_rows(run, form, every)
 
 
 def test_bucket_is_the_measured_one(select: Select, workspace: Path) -> None:

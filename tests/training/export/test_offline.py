@@ -10,13 +10,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from rc1_lib.config.training import HELD_OUT_SEED
 from rc1_lib.errors import RC1Error
+from rc1_lib.evaluation.answers import played_by
 from rc1_lib.evaluation.baselines import ALWAYS, AT_WORDS, NEVER, evaluate_baselines
-from rc1_lib.evaluation.episodes import read_episodes
-from rc1_lib.evaluation.evaluate import BASE
-from rc1_lib.evaluation.offline import by_llama_cpp, by_torch, chat_format, evaluate_offline
+from rc1_lib.evaluation.episodes import episode_frame, read_episodes, records_of
+from rc1_lib.evaluation.evaluate import BASE, TRAINED
+from rc1_lib.evaluation.offline import asked_by, by_llama_cpp, by_torch, chat_format, evaluate_offline, recorded
 from rc1_lib.evaluation.tables import baseline_rows, figures_rows
-from rc1_lib.evaluation.unseen import evaluate_unseen
+from rc1_lib.evaluation.unseen import evaluate_unseen, recorded_policies
 from rc1_lib.extras.rollouts.read import read_rollouts
 from rc1_lib.run import Run
 from rc1_lib.training.export.gguf_export import export_gguf
@@ -91,20 +93,44 @@ def test_baselines_answer_the_recorded_prompts(copied: Copy) -> None:
     assert all(name in table for name in (*body["baselines"], "trained"))
 
 
-def test_unseen_prompts_are_of_questions_that_neither_training_nor_evaluation_asked(copied: Copy) -> None:
+def unseen(run: Run) -> tuple[dict[str, Any], pl.DataFrame]:
+    _, body = evaluate_unseen(run, recorded_policies(run))
+    return body, read_episodes(run.workspace.path(body["episodes"]["path"]))
+
+
+def test_unseen_prompts_are_of_questions_that_neither_training_nor_an_evaluation_asked(copied: Copy) -> None:
     run, _ = copied
     before = gate_files(run)
-    _, body = evaluate_unseen(run, run.workspace.path(CHECKPOINT))
-    assert gate_files(run) == before and body["groups"]["all"] == 12
-    episodes = read_episodes(run.workspace.path(body["episodes"]["path"]))
+    body, episodes = unseen(run)
+    assert gate_files(run) == before and (body["groups"]["all"], body["earlier_looks"]) == (12, 0)
     (recorded,) = run.workspace.path("reports").glob("ppo_eval_*.episodes.jsonl")
     assert not set(episodes["source_id"]) & set(read_episodes(recorded)["source_id"])
     assert all(is_kept_back({"source_id": one}, run.config) for one in episodes["source_id"])  # type: ignore[typeddict-item]
     assert episodes.group_by("policy", "mode").len()["len"].to_list() == [12] * 4
-    assert "asks, needed (recall)" in figures_rows(body, "sampled").markdown()
-    fewer = tiny_run(run.workspace.root, *OVERRIDES, "training.held_out.prompts=100000")
-    with pytest.raises(RC1Error, match=r"nobody has looked at; lower training\.held_out\.prompts"):
-        unseen_rows(fewer, chat_format(fewer, str(run.workspace.path("base"))))
+    table = figures_rows(body, "sampled").markdown()
+    assert "asks, needed (recall)" in table and "wanted" not in table
+    run.workspace.path("reports/ppo_eval_000000000000.episodes.jsonl").write_text(episodes.write_ndjson())
+    run.workspace.path("reports/unseen_000000000000.json").write_text('{"checkpoints": {"5": "of another"}}')
+    body, others = unseen(run)
+    assert not set(others["source_id"]) & set(episodes["source_id"]) and body["earlier_looks"] == 1
+
+
+def test_unseen_prompts_are_played_as_those_of_the_evaluation(copied: Copy) -> None:
+    run, _ = copied
+    body, episodes = unseen(run)
+    base, _ = asked_by(run, recorded(run))
+    rows = unseen_rows(run, chat_format(run, base), ())
+    with by_torch(run, run.workspace.path(CHECKPOINT)).opened(base) as player:
+        for mode, temperature in (("sampled", run.config.training.rollout.temperature), ("greedy", 0.0)):
+            played = played_by(player, rows, temperature, HELD_OUT_SEED)
+            (seed,) = map(int, body["checkpoints"])
+            alone = episode_frame(records_of(played, rows, policy=TRAINED, mode=mode, seed=seed))  # type: ignore[arg-type]
+            kept = episodes.filter((pl.col("policy") == TRAINED) & (pl.col("mode") == mode))
+            assert kept.sort("row_id").equals(alone.sort("row_id"))
+    dialogues = run.workspace.path(body["dialogues"]).read_text().splitlines()
+    assert len(dialogues) == 24
+    started, trained = (episodes.filter(pl.col("policy") == policy)["tokens"].to_list() for policy in (BASE, TRAINED))
+    assert started != trained, "both policies play alike, so this test would not see which one played"
 
 
 def test_other_settings_of_sampling_are_refused(copied: Copy) -> None:
@@ -112,7 +138,7 @@ def test_other_settings_of_sampling_are_refused(copied: Copy) -> None:
     hotter = tiny_run(run.workspace.root, *OVERRIDES, "training.rollout.temperature=1.5")
     for again in (
         lambda: evaluate_baselines(hotter, hotter.workspace.path(CHECKPOINT)),
-        lambda: evaluate_unseen(hotter, hotter.workspace.path(CHECKPOINT)),
+        lambda: evaluate_unseen(hotter, recorded_policies(hotter)),
         lambda: evaluate_offline(hotter, by_torch(hotter, hotter.workspace.path(CHECKPOINT))),
     ):
         with pytest.raises(RC1Error, match=r"temperature"):
