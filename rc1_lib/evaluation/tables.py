@@ -74,11 +74,10 @@ def figures_rows(report: Report, mode: str) -> Rows:
             rows.append((f"  {words}, down by", "", "", *_change(OVERCLAR_DROP, drop), *_wanted(check)))
     confidence = 100 * overall["change"]["success"]["confidence"]
     head = ("figure", report["before"], report["after"], "change", f"{confidence:g} % interval", "wanted", "passed")
-    if "gate" not in report:
-        head, rows = head[:-2], [row[:-2] for row in rows]
+    columns = len(head) if "gate" in report else head.index("wanted")
     seeds = len(report["prompts"])
     by = f" by {seeds} seeds" if seeds > 1 else ""
-    return Rows(f"{mode}: {overall['prompts'] // seeds:,} held-out prompts{by}", head, rows)
+    return Rows(f"{mode}: {overall['prompts'] // seeds:,} held-out prompts{by}", head[:columns], [row[:columns] for row in rows])
 
 
 def groups_rows(report: Report, mode: str) -> Rows:
