@@ -77,7 +77,8 @@ def figures_rows(report: Report, mode: str) -> Rows:
     columns = len(head) if "gate" in report else head.index("wanted")
     seeds = len(report["prompts"])
     by = f" by {seeds} seeds" if seeds > 1 else ""
-    return Rows(f"{mode}: {overall['prompts'] // seeds:,} held-out prompts{by}", head[:columns], [row[:columns] for row in rows])
+    title = f"{mode}: {overall['prompts'] // seeds:,} held-out prompts{by}"
+    return Rows(title, head[:columns], [row[:columns] for row in rows])
 
 
 def groups_rows(report: Report, mode: str) -> Rows:
