@@ -15,6 +15,7 @@ from rc1_lib.environment.episode import Episode, as_row
 from rc1_lib.environment.outcome import EpisodeStatus
 from rc1_lib.environment.turn import Limits
 from rc1_lib.environment.world import World
+from rc1_lib.errors import RC1Error
 from rc1_lib.records import Language, Message, Row
 from rc1_lib.rows.chat import ANSWER_MARK, ARGUMENT_OF
 from rc1_lib.text.tokens import tokenize
@@ -137,7 +138,13 @@ class Scene:
         if number.lstrip("-").isdigit():
             candidates += [str(int(number) + 1), str(int(number) + 2)]
         candidates += [*self.titles, *self.user.split(), "0"]
-        return next(candidate for candidate in candidates if candidate.strip() and not self._world.is_right(candidate))
+        for candidate in candidates:
+            if candidate.strip() and not self._world.is_right(candidate):
+                return candidate
+        raise RC1Error(
+            f"the answer rule of '{self._row['task']}' takes every answer to '{self._row['id']}' for right, "
+            f"{candidates[0]!r} too; find out why with rc1 check-answers --task {self._row['task']}"
+        )
 
 
 def _steps(messages: Sequence[Message]) -> list[Step]:

@@ -125,7 +125,7 @@ def attack_reward(run: Run, weights: Mapping[str, float] | None = None, *, judge
     else:
         expert, played = measured_rows(takes), measured_rows(rows)
     honest = _paid(run, by_prompt(expert), chosen)
-    frame = _with_references(_paid(run, played, chosen), honest, prompts, attacks)
+    frame = _with_references(_paid(run, _of_prompts(played, honest), chosen), honest, prompts, attacks)
     paid = _earned(run, frame, "trained", attacks)
     alone = _earned(run, frame, "reward", attacks) if scored else {}
     curve = _curve(honest)
@@ -236,10 +236,21 @@ def _earned(run: Run, frame: pl.DataFrame, column: str, attacks: Mapping[str, At
     }
 
 
+def _of_prompts(attacked: pl.DataFrame, honest: pl.DataFrame) -> pl.DataFrame:
+    """Add to each played dialogue its prompt and policy; its difficulty becomes the prompt's, as in training."""
+    buckets = honest.group_by("prompt").agg(pl.col("bucket").first())
+    split = pl.col("id").str.extract_groups(r"^(?<prompt>.*)/(?<policy>[^/]+)$")
+    return (
+        attacked.drop("bucket")
+        .with_columns(split.struct.field("prompt"), split.struct.field("policy"))
+        .join(buckets, on="prompt", how="left", maintain_order="left")
+    )
+
+
 def _with_references(
     attacked: pl.DataFrame, honest: pl.DataFrame, prompts: pl.DataFrame, attacks: Mapping[str, Attack]
 ) -> pl.DataFrame:
-    """Add to each played dialogue its policy, whether it is adversarial, and what faultless expert dialogues earn.
+    """Add to each played dialogue whether it is adversarial, and what faultless expert dialogues earn.
 
     Faultless means solved without needless questions. A dialogue that asks needlessly is paid less on purpose, so an
     adversarial dialogue above it would say nothing against the reward.
@@ -248,14 +259,9 @@ def _with_references(
     faultless = honest.filter("solved", ~needless, pl.col("trained").is_not_null())
     paid = [name for name in ("reward", "trained") if name in honest.columns]
     references = faultless.group_by("prompt").agg(pl.col(name).mean().alias(f"reference_{name}") for name in paid)
-    buckets = honest.group_by("prompt").agg(pl.col("bucket").first())
-    split = pl.col("id").str.extract_groups(r"^(?<prompt>.*)/(?<policy>[^/]+)$")
     return (
-        attacked.drop("bucket")
-        .with_columns(split.struct.field("prompt"), split.struct.field("policy"))
-        .with_columns(worthless=~pl.col("solved") | pl.col("policy").is_in(hedges(attacks)))
+        attacked.with_columns(worthless=~pl.col("solved") | pl.col("policy").is_in(hedges(attacks)))
         .join(references, on="prompt", how="left", maintain_order="left")
-        .join(buckets, on="prompt", how="left", maintain_order="left")
         .join(prompts.select("lang", prompt="id"), on="prompt", how="left", maintain_order="left")
     )
 

@@ -137,12 +137,12 @@ def _said_alike(lines: pl.DataFrame) -> list[Check]:
         return []
     sets = live.group_by("dialogue").agg(replies=pl.len(), different=pl.col("reply_sha256").n_unique())
     asked = sets.filter(pl.col("replies") > 1)
-    same = number(asked.select((pl.col("different") == 1).mean()).item()) if asked.height else 0.0
+    same = number(asked.select((pl.col("different") == 1).mean()).item())
     shared = live.group_by("reply_sha256").agg(uses=pl.len(), dialogues=pl.col("dialogue").n_unique())
     other = shared.filter(pl.col("dialogues") > 1)["uses"].sum() / live.height
     advice = "the judge does not read the dialogues, or one reply was used for all: find out what answers"
     return [
-        at_most("dialogues with identical replies, share", same, MAX_IDENTICAL, advice),
+        *([at_most("dialogues with identical replies, share", same, MAX_IDENTICAL, advice)] if asked.height else ()),
         at_most("replies that another dialogue got too, share", float(other), MAX_IDENTICAL, advice),
     ]
 

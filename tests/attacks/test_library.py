@@ -11,7 +11,8 @@ from rc1_lib.attacks.library import ATTACKS
 from rc1_lib.attacks.play import played, read_attacks
 from rc1_lib.attacks.scene import Scene
 from rc1_lib.environment.turn import Limits
-from rc1_lib.errors import ConfigError
+from rc1_lib.environment.world import World
+from rc1_lib.errors import ConfigError, RC1Error
 
 LIMITS = Limits(turns=8, tokens=400, tool_errors=2, malformed=1, calls=5, turn_chars=2000, argument_chars=300)
 
@@ -76,6 +77,12 @@ def test_scene_follows_the_tool_steps_of_the_recorded_dialogue(rows: list[dict[s
         made = scene.follow()
         results = [one["content"] for one in row["messages"] if one["role"] == "tool" and one["name"] != "ask_user"]
         assert made == results[: len(made)]
+
+
+def test_a_rule_that_accepts_everything_is_named(rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(World, "is_right", lambda *_: True)
+    with pytest.raises(RC1Error, match=r"answer rule of '\w+' takes every answer .*rc1 check-answers --task"):
+        Scene(rows[0], LIMITS)
 
 
 def test_custom_policy_is_read_from_a_file(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

@@ -135,6 +135,21 @@ def test_gameable_judge_fails_with_the_policy_that_games_it(workspace: Path) -> 
     assert outcome.body["scoring"]["rows"] == rows_of(run, TAKES).height + attacked, "the report has what both asked"
 
 
+def test_a_played_dialogue_is_as_difficult_as_its_prompt(workspace: Path) -> None:
+    """As in training: a policy that talks little about a hard prompt does not make it an easy one."""
+
+    def measured_as(bucket: str) -> dict[str, Any]:
+        def judge(run: Run, rows: pl.DataFrame, **options: Any) -> Judged:
+            judged = judge_rows(run, rows, **options)
+            ours = pl.lit(bucket) if "store" in options else pl.col("bucket")
+            return replace(judged, rows=judged.rows.with_columns(bucket=ours))
+
+        body = attack_reward(opened(workspace, *SCORE_ALONE), WEIGHTS, judge=judge).body
+        return {name: body[name] for name in ("policies", "judged_alone", "by_need")}
+
+    assert measured_as("easy") == measured_as("hard")
+
+
 OWN = "gates.reward_hacking.own=[helper.py]"
 
 
