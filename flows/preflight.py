@@ -33,6 +33,7 @@ from rc1_lib.gates.spec import NIGHTLY
 from rc1_lib.preflight.nights import Night, NightOutcome
 from rc1_lib.preflight.preconditions import check_preconditions
 from rc1_lib.preflight.ticket import check_same_settings
+from rc1_lib.preflight.ticket_key import ticket_key
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import GateResult
 from rc1_lib.run import Run, open_recorded_run, open_run, workspace_at
@@ -179,6 +180,7 @@ def _nightly(
     refresh: bool,
 ) -> State[Any]:
     check_same_settings(run)
+    ticket_key(run)  # a key that cannot be read says nothing about the ticket, so it revokes none
     try:
         night.ticket_sha256 = outcome(verify(run, return_state=True))["ticket_sha256"]
     except RC1Error as refusal:

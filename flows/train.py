@@ -21,6 +21,7 @@ from rc1_lib.config.engines import ControlKind
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.control import GATE as CONTROL
 from rc1_lib.evaluation.gate import GATE
+from rc1_lib.evaluation.plays import forget_plays
 from rc1_lib.forecast.judge_cost import check_training_cost
 from rc1_lib.forecast.too_few import check_enough_held_out
 from rc1_lib.preflight.round_report import write_git_state
@@ -34,6 +35,7 @@ from tasks.calibrate import read_report
 from tasks.endings import (
     CACHED,
     CONTROL_PASSED,
+    FAULT,
     GATES_FAILED,
     ONE_AT_A_TIME,
     POLICY_IMPROVED,
@@ -116,16 +118,23 @@ def _train(
     write_git_state(run)
     with story.timed("warm start"):
         start = outcome(warm_start(run, seeds, evaluate, start_over, return_state=True))
-    with story.timed("training"):
-        for seed in seeds:
-            story.trained.append(trained(run, seed, start["facts"][str(seed)], resume_from))
-    sentence = _what_was_trained(story)
-    if not evaluate:
-        ending: State[Any] = Completed(name=POLICY_TRAINED, message=f"{sentence}; not evaluated")
-    else:
-        with story.timed("evaluation"):
-            ending = _evaluated(run, story, start["reference"], sentence)
+    try:
+        with story.timed("training"):
+            for seed in seeds:
+                story.trained.append(trained(run, seed, start["facts"][str(seed)], resume_from))
+        sentence = _what_was_trained(story)
+        if not evaluate:
+            ending: State[Any] = Completed(name=POLICY_TRAINED, message=f"{sentence}; not evaluated")
+        else:
+            with story.timed("evaluation"):
+                ending = _evaluated(run, story, start["reference"], sentence)
+    except Exception as fault:  # an earlier training's report would say that the policy passed
+        refused = isinstance(fault, RC1Error)
+        stopped: State[Any] = Failed(name=REFUSED if refused else FAULT, message=str(fault) if refused else type(fault).__name__)
+        report_training(run, {"ticket": verified["carried"], **story.body(stopped, start)})
+        raise
     report_training(run, {"ticket": verified["carried"], **story.body(ending, start)})
+    forget_plays(run)
     return ending
 
 

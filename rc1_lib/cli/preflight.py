@@ -193,7 +193,7 @@ def scale_up(
     before = stamps(run, REPORT)
     outcome = run_flow_of(session, run, "scale_up", verbose=verbose, build="always" if rebuild else build)
     report = written_since(run, before, REPORT).get(REPORT)
-    if report:
+    if report and report["table"]:
         heads = tuple(report["table"][0])
         sizes = tables.table("measures by size", heads, [tuple(row.values()) for row in report["table"]], heads[2:])
         session.show(sizes, *tables.notes(report, REPORT))
@@ -236,10 +236,14 @@ def revoke_ticket(session: Session, reason: Annotated[str, typer.Option(help="Wh
     # No setting of the user's is read: none of them should be able to keep a ticket valid.
     published = PROJECT_ROOT / PUBLISHED
     run = Run(session.workspace, load_config(published), published, ())
-    if not revoke(run, reason):
+    if not run.workspace.path(TICKET).exists():
         raise TicketError(f"{run.workspace.path(TICKET)}: there is no ticket to revoke")
-    revoked = read_ticket(run)["revoked"]
-    words = f"revoked at {revoked['time']}: {revoked['reason']}"
+    if revoke(run, reason):
+        revoked = read_ticket(run)["revoked"]
+        words = f"revoked at {revoked['time']}: {revoked['reason']}"
+    else:
+        revoked = {"reason": reason}
+        words = f"{run.workspace.path(TICKET)} cannot be read; every ticket issued here until now is revoked: {reason}"
     return end(session, Ending("done", words), {"revoked": revoked})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -96,3 +97,8 @@ def _played(body: Mapping[str, Any]) -> Played:
     outcome = body["outcome"]
     status = EpisodeStatus(outcome["status"])
     return Played(body["row_id"], EpisodeOutcome(**{**outcome, "status": status}), tuple(body["messages"]))
+
+
+def forget_plays(run: Run) -> None:
+    """Remove all plays of a workspace, once a training has ended and its report names the evaluation."""
+    shutil.rmtree(run.workspace.path(PLAYS), ignore_errors=True)

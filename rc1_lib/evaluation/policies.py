@@ -50,7 +50,8 @@ _LEFT = "No training is lost; the same command continues with what is left to do
 def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     """Let finished runs answer the held-out prompts, compare them with the initial policy, and write the report.
 
-    Both policies use the same random numbers for each prompt, so that only the policy differs.
+    Both policies use the same random numbers for each prompt, so that only the policy differs. The plays stay until the
+    training's report names this evaluation (`forget_plays`).
 
     Args:
         finished: seed -> fingerprint of the final checkpoint, which is evaluated; the seeds' prompts are pooled.
@@ -80,7 +81,7 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
             trained[seed] = answers_of(player.temperature, played_as(finished[seed]), len(MODES) * number, total)
     scores = audited(prepared, [start["sampled"], *(answers["sampled"] for answers in trained.values())])
     first = min(seeds)
-    report = _written(
+    return _written(
         prepared,
         finished,
         _records(prepared, start, trained, scores.scores),
@@ -93,8 +94,6 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
             for episode in answers["sampled"]
         },
     )
-    plays.forget()
-    return report
 
 
 def _records(

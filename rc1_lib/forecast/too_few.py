@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import orjson
 import polars as pl
 
-from rc1_lib.difficulty.derived import BALANCED, METRICS
-from rc1_lib.errors import ConfigError
+from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.difficulty.steps import read_metrics
+from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.evaluation.evaluate import group_sizes
 from rc1_lib.evaluation.gate import GROUPS
 from rc1_lib.records import BUCKETS, MeasuredRow, Row
@@ -73,13 +74,17 @@ def check_groups_held_out(run: Run, held_out: Sequence[MeasuredRow]) -> None:
 def _fitting(run: Run) -> tuple[Counter[str], Counter[str]]:
     """Count by bucket, at most, the rows for training and the held-out rows."""
     training = run.config.training
-    metrics = pl.read_ndjson(METRICS.path(run), schema_overrides={"id": pl.String})
-    short = metrics.filter(pl.col("len_tokens") <= training.max_tokens)
+    short = read_metrics(run).filter(pl.col("len_tokens") <= training.max_tokens)
     buckets = dict(zip(short["id"].to_list(), short["bucket"].to_list(), strict=True))
     train, held_out = Counter[str](), Counter[str]()
     with BALANCED.path(run).open("rb") as lines:
-        for line in lines:
-            row: Row = orjson.loads(line)
-            if row["id"] in buckets and is_playable(row) and row["lang"] in training.languages:
-                (held_out if is_kept_back(row, run.config) else train)[buckets[row["id"]]] += 1
+        for number, line in enumerate(lines, 1):
+            try:
+                row: Row = orjson.loads(line)
+                if row["id"] in buckets and is_playable(row) and row["lang"] in training.languages:
+                    (held_out if is_kept_back(row, run.config) else train)[buckets[row["id"]]] += 1
+            except (ValueError, KeyError, TypeError) as error:
+                raise RowError(
+                    f"{BALANCED.path(run)}, line {number}: is no row ({error}); write it again: {BALANCED.command}"
+                ) from None
     return train, held_out

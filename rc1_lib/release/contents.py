@@ -109,7 +109,8 @@ def key_artifacts(ready: Ready) -> dict[str, dict[str, str | None]]:
 
 def installed() -> str:
     """Return the versions of Python and of every installed library, one per line."""
-    lines = {f"{one.metadata['Name'].lower().replace('_', '-')}=={one.version}" for one in distributions()}
+    named = [(one.metadata["Name"], one.version) for one in distributions()]  # a broken install has neither
+    lines = {f"{name.lower().replace('_', '-')}=={version}" for name, version in named if name}
     return "\n".join([f"# Python {platform.python_version()}", *sorted(lines)]) + "\n"
 
 

@@ -96,7 +96,22 @@ def _training(run: Run) -> dict[str, Any]:
         )
     if not seeds or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
+    check_seeds(run, len({seed for seed, _, _ in seeds}))
     return dict(body)
+
+
+def check_seeds(run: Run, trained: int) -> None:
+    """Require in profile `prod` that as many seeds were trained as are wanted, not only the one that passed.
+
+    Raises:
+        RC1Error: when fewer were.
+    """
+    wanted = run.config.gates.training.min_seeds
+    if run.config.profile == "prod" and trained < wanted:
+        raise RC1Error(
+            f"no release: {run.workspace.path(TRAINING_REPORT)}: {trained} of the {len(run.config.seeds)} seeds were "
+            f"trained, gates.training.min_seeds wants {wanted}; run `rc1 train --all-seeds`"
+        )
 
 
 def _evaluation(run: Run, training: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,10 @@ def lay_out(folder: Path) -> dict[str, list[str]]:
         )
     make_folder(folder)
     for name in names:
-        with atomic_write(folder / name) as stream:
+        target = folder / name
+        for leftover in target.parent.glob(f".{target.name}.*.tmp"):  # of a kill; it would count in a folder's hash
+            leftover.unlink(missing_ok=True)
+        with atomic_write(target) as stream:
             stream.write((PROJECT_ROOT / name).read_bytes())
     return parts
 

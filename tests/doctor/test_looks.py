@@ -44,6 +44,11 @@ def missing_balanced_pool(run: Run) -> None:
     BALANCED.path(run).unlink()
 
 
+def damaged_balanced_pool(run: Run) -> None:
+    path = BALANCED.path(run)
+    path.write_bytes(path.read_bytes() + b"{}\n")
+
+
 def failed_learnability(run: Run) -> None:
     flat = at_most("flat", 1.0, 0.9, "sample hotter")
     report = {
@@ -76,6 +81,7 @@ def test_sound_workspace_passes_every_check_and_nothing_is_written(opened: Run) 
     ("damage", "failed", "words"),
     [
         (missing_balanced_pool, {"ticket", "rows"}, "there is no balanced pool"),
+        (damaged_balanced_pool, {"ticket", "rows"}, "balanced.jsonl"),
         (failed_learnability, {"learnability"}, f"{REPORT}: it failed: flat is 1, wanted <= 0.9 sample hotter; then"),
         (missing_tokenizer, {"ticket", "base", "engine", "chat_contract", "memory"}, "lacks tokenizer.json"),
         (negative_hidden_size, {"ticket", "engine", "memory"}, "describes no valid model"),

@@ -169,6 +169,16 @@ def test_rejected_nightly_run_is_recorded(preflighted_copy: Run, run_flow: Start
     assert "nonsense" in wrong["verdict"] and wrong["config_sha256"] is None
 
 
+def test_nightly_run_that_cannot_read_its_key_revokes_nothing(
+    preflighted_copy: Run, run_flow: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("RC1_TICKET_KEY", str(preflighted_copy.workspace.root / "not mounted"))
+        state = run_flow(preflighted_copy, **NIGHTLY_PARAMETERS)
+    assert (state.name, "RC1_TICKET_KEY" in str(state.message)) == ("Refused", True)
+    assert verify_ticket(preflighted_copy)["revoked"] is None
+
+
 def test_nightly_run_revokes_the_ticket_when_one_byte_of_the_pool_changed(
     preflighted_copy: Run, run_flow: Start
 ) -> None:

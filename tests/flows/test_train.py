@@ -65,6 +65,9 @@ def test_wasted_steps_end_training_with_a_checkpoint_also_after_a_restart(
     assert "% of the episodes are cut" in str(state.message)
     assert "(max_clip_ratio), 2 steps in a row, since step 1" in str(state.message)
     assert run.workspace.path(f"{RUN}/step_00002").is_dir()
+    report = read_json(run.workspace.path("reports/train.json"))
+    assert (report["pass"], report["state"], report["message"]) == (False, "Refused", state.message)
+    assert (report["runs"], report["evaluation"]) == ([], None), "an earlier training's report would stand"
     assert start(run).message == state.message
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
 

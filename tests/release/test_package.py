@@ -14,7 +14,7 @@ from rc1_lib.errors import RC1Error, TicketError
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.contents import LOCK, packed
 from rc1_lib.release.package import write_package
-from rc1_lib.release.ready import check_ready
+from rc1_lib.release.ready import check_ready, check_seeds
 from rc1_lib.release.verifier import MANIFEST, SUMS, verify
 from rc1_lib.run import Run
 from rc1_lib.workspace.artifacts import read_json, write_json
@@ -100,6 +100,15 @@ def test_edited_episode_stops_the_release(own: Run) -> None:
     path.write_bytes(path.read_bytes().replace(b'"solved":false', b'"solved":true', 1))
     with pytest.raises(RC1Error, match=r"episodes\.jsonl: does not match"):
         check_ready(own)
+
+
+def test_a_release_in_prod_has_as_many_seeds_as_are_wanted(own: Run) -> None:
+    """Else the one seed that passes could be released, and nobody would hear of the others."""
+    check_seeds(own, 1)
+    prod = replace(own, config=own.config.model_copy(update={"profile": "prod"}))
+    with pytest.raises(RC1Error, match=r"1 of the \d seeds were trained, gates\.training\.min_seeds wants 3"):
+        check_seeds(prod, 1)
+    check_seeds(prod, 3)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import policies
 from rc1_lib.evaluation.episodes import EvaluationError
-from rc1_lib.evaluation.plays import PLAYS, Plays
+from rc1_lib.evaluation.plays import PLAYS, Plays, forget_plays
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import Precision
@@ -30,7 +30,9 @@ class StoppedError(Exception):
 @pytest.fixture
 def run(exported: Exported, tmp_path: Path) -> Run:
     root = shutil.copytree(exported[0].workspace.root, tmp_path / "copied", symlinks=True)
-    return tiny_run(root, *OVERRIDES)
+    run = tiny_run(root, *OVERRIDES)
+    forget_plays(run)
+    return run
 
 
 def evaluated(run: Run, monkeypatch: pytest.MonkeyPatch, plays: int) -> dict[str, Any]:
@@ -54,12 +56,15 @@ def evaluated(run: Run, monkeypatch: pytest.MonkeyPatch, plays: int) -> dict[str
 
 def test_stopped_evaluation_plays_only_what_is_left_and_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = evaluated(run, monkeypatch, 4)
-    assert whole["resumed_plays"] == 0 and not run.workspace.path(PLAYS).exists()
+    assert whole["resumed_plays"] == 0
+    forget_plays(run)  # as a training does, when its report names the evaluation
+    assert not run.workspace.path(PLAYS).exists()
     for kept in (1, 3):  # the first play of each process counts, and it stops in the one after these
         with pytest.raises(StoppedError):
             evaluated(run, monkeypatch, kept - len(list(run.workspace.path(PLAYS).glob("*"))))
     again = evaluated(run, monkeypatch, 1)
-    assert again == {**whole, "resumed_plays": 3} and not run.workspace.path(PLAYS).exists()
+    assert again == {**whole, "resumed_plays": 3}
+    assert evaluated(run, monkeypatch, 0) == {**whole, "resumed_plays": 4}, "killed before the training's report"
 
 
 def test_play_in_another_precision_is_not_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
