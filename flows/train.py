@@ -129,13 +129,18 @@ def _train(
             with story.timed("evaluation"):
                 ending = _evaluated(run, story, start["reference"], sentence)
     except Exception as fault:  # an earlier training's report would say that the policy passed
-        refused = isinstance(fault, RC1Error)
-        stopped: State[Any] = Failed(name=REFUSED if refused else FAULT, message=str(fault) if refused else type(fault).__name__)
-        report_training(run, {"ticket": verified["carried"], **story.body(stopped, start)})
+        report_training(run, {"ticket": verified["carried"], **story.body(_stopped(fault), start)})
         raise
     report_training(run, {"ticket": verified["carried"], **story.body(ending, start)})
     forget_plays(run)
     return ending
+
+
+def _stopped(fault: Exception) -> State[Any]:
+    """Return how a training ended that was refused or broke; a fault's own text may hold anything."""
+    if isinstance(fault, RC1Error):
+        return Failed(name=REFUSED, message=str(fault))
+    return Failed(name=FAULT, message=f"ended by a fault ({type(fault).__name__})")
 
 
 def _what_was_trained(story: Story) -> str:

@@ -116,7 +116,7 @@ class TrainingGate(Section):
     target_kl: Annotated[tuple[float, float], AfterValidator(ordered)]
     """Minimum and maximum `target_kl`."""
     min_seeds: Positive
-    """Minimum number of `seeds`."""
+    """Minimum number of `seeds`, and of trained ones in a release of profile `prod`."""
     methods: tuple[str, ...]
     """Allowed values of `finetune.method`."""
 
