@@ -9,14 +9,13 @@ import orjson
 import polars as pl
 
 from rc1_lib.difficulty.derived import BALANCED
-from rc1_lib.difficulty.steps import read_metrics
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.evaluation.evaluate import group_sizes
 from rc1_lib.evaluation.gate import GROUPS
 from rc1_lib.records import BUCKETS, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
-from rc1_lib.training.rows import is_kept_back
+from rc1_lib.training.rows import buckets_and_words, is_kept_back
 
 
 def shortages(run: Run) -> tuple[str, str]:
@@ -74,8 +73,8 @@ def check_groups_held_out(run: Run, held_out: Sequence[MeasuredRow]) -> None:
 def _fitting(run: Run) -> tuple[Counter[str], Counter[str]]:
     """Count by bucket, at most, the rows for training and the held-out rows."""
     training = run.config.training
-    short = read_metrics(run).filter(pl.col("len_tokens") <= training.max_tokens)
-    buckets = dict(zip(short["id"].to_list(), short["bucket"].to_list(), strict=True))
+    every, words = buckets_and_words(run)
+    buckets = {name: bucket for name, bucket in every.items() if words[name] <= training.max_tokens}
     train, held_out = Counter[str](), Counter[str]()
     with BALANCED.path(run).open("rb") as lines:
         for number, line in enumerate(lines, 1):

@@ -193,10 +193,15 @@ def buckets_and_words(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
     """Map row ids to buckets, and row ids to numbers of words in the dialogue.
 
     Raises:
-        RC1Error: if the metrics are missing or differ from the ticket.
+        RC1Error: if the metrics are missing, damaged, or differ from the ticket.
     """
     content = read_vouched(run, METRICS.name, METRICS.path(run))
-    metrics = pl.read_ndjson(content, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
+    try:
+        metrics = pl.read_ndjson(content, schema_overrides={"id": pl.String}).select("id", "bucket", "len_tokens")
+    except pl.exceptions.PolarsError as error:
+        raise RC1Error(
+            f"{METRICS.path(run)}: not a file of metrics ({error}); write it with {METRICS.command}"
+        ) from None
     ids = metrics["id"].to_list()
     return (
         dict(zip(ids, metrics["bucket"].to_list(), strict=True)),

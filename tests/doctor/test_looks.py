@@ -12,7 +12,7 @@ import torch
 
 from deployments.server import free_port
 from rc1_lib.checks import at_most
-from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.difficulty.derived import BALANCED, METRICS
 from rc1_lib.doctor import endpoints
 from rc1_lib.doctor.finding import Finding
 from rc1_lib.doctor.looks import LOOKS, examined
@@ -49,6 +49,11 @@ def damaged_balanced_pool(run: Run) -> None:
     path.write_bytes(path.read_bytes() + b"{}\n")
 
 
+def cut_metrics(run: Run) -> None:
+    path = METRICS.path(run)
+    path.write_bytes(path.read_bytes()[:-30])
+
+
 def failed_learnability(run: Run) -> None:
     flat = at_most("flat", 1.0, 0.9, "sample hotter")
     report = {
@@ -82,6 +87,7 @@ def test_sound_workspace_passes_every_check_and_nothing_is_written(opened: Run) 
     [
         (missing_balanced_pool, {"ticket", "rows"}, "there is no balanced pool"),
         (damaged_balanced_pool, {"ticket", "rows"}, "balanced.jsonl"),
+        (cut_metrics, {"ticket", "rows"}, "metrics.jsonl: not a file of metrics"),
         (failed_learnability, {"learnability"}, f"{REPORT}: it failed: flat is 1, wanted <= 0.9 sample hotter; then"),
         (missing_tokenizer, {"ticket", "base", "engine", "chat_contract", "memory"}, "lacks tokenizer.json"),
         (negative_hidden_size, {"ticket", "engine", "memory"}, "describes no valid model"),
