@@ -8,6 +8,7 @@ continues from its newest intact checkpoint, and the final bytes are the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +36,6 @@ from tasks.calibrate import read_report
 from tasks.endings import (
     CACHED,
     CONTROL_PASSED,
-    FAULT,
     GATES_FAILED,
     ONE_AT_A_TIME,
     POLICY_IMPROVED,
@@ -129,10 +129,12 @@ def _train(
             with story.timed("evaluation"):
                 ending = _evaluated(run, story, start["reference"], sentence)
     except Exception as fault:  # an earlier training's report would say that the policy passed
-        report_training(run, {"ticket": verified["carried"], **story.body(_stopped(fault), start)})
+        with suppress(OSError):  # a full disk has ended it, and what says so must not be lost
+            report_training(run, {"ticket": verified["carried"], **story.body(_stopped(fault), start)})
         raise
     report_training(run, {"ticket": verified["carried"], **story.body(ending, start)})
-    forget_plays(run)
+    if story.evaluation is not None:
+        forget_plays(run)
     return ending
 
 
@@ -140,7 +142,7 @@ def _stopped(fault: Exception) -> State[Any]:
     """Return how a training ended that was refused or broke; a fault's own text may hold anything."""
     if isinstance(fault, RC1Error):
         return Failed(name=REFUSED, message=str(fault))
-    return Failed(name=FAULT, message=f"ended by a fault ({type(fault).__name__})")
+    return Failed(message=f"ended by a fault ({type(fault).__name__})")
 
 
 def _what_was_trained(story: Story) -> str:

@@ -51,6 +51,7 @@ class Scene:
 
         Raises:
             RowError: when the row lacks a field that the environment needs.
+            RC1Error: when the answer rule takes every answer for right.
         """
         self._row = row
         self._world = World(row)

@@ -1,4 +1,4 @@
-"""Plays of held-out prompts that are kept until the report is written, so that a stop costs one of them, not all."""
+"""Plays of held-out prompts that are kept until a report names them, so that a stop costs one of them, not all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from rc1_lib.training.device import get_device, precision_of
 from rc1_lib.workspace.artifacts import atomic_write, sha256_json
 
 PLAYS = "data/evaluation"
-"""Folder of the plays of an evaluation that has not ended."""
+"""Folder of the plays of what has not ended: of `rc1 evaluate`, and in `training` of a training's evaluation."""
+OF_TRAINING = f"{PLAYS}/training"
 
 
 class Plays:
@@ -32,9 +33,9 @@ class Plays:
             writes into the workspace.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, folder: str = PLAYS) -> None:
         """Look at nothing yet."""
-        self._run = run
+        self._run, self._folder = run, folder
         self._files: list[Path] = []
         self.resumed = 0
 
@@ -59,7 +60,7 @@ class Plays:
             "code": code_sha256(),
             **how,
         }
-        path = self._run.workspace.path(f"{PLAYS}/{sha256_json(decisive)[:16]}.jsonl")
+        path = self._run.workspace.path(f"{self._folder}/{sha256_json(decisive)[:16]}.jsonl")
         self._files.append(path)
         if not path.exists():
             found = play()
@@ -80,7 +81,7 @@ class Plays:
         for path in self._files:
             path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty, or another evaluation's end has removed it
-            self._run.workspace.path(PLAYS).rmdir()
+            self._run.workspace.path(self._folder).rmdir()
 
 
 def _computed(run: Run) -> dict[str, Any]:
@@ -100,5 +101,5 @@ def _played(body: Mapping[str, Any]) -> Played:
 
 
 def forget_plays(run: Run) -> None:
-    """Remove all plays of a workspace, once a training has ended and its report names the evaluation."""
-    shutil.rmtree(run.workspace.path(PLAYS), ignore_errors=True)
+    """Remove the plays of a training's evaluation, once the training's report names it."""
+    shutil.rmtree(run.workspace.path(OF_TRAINING), ignore_errors=True)

@@ -27,7 +27,7 @@ from rc1_lib.evaluation.episodes import MODES, EpisodeRecord, Played, episode_fr
 from rc1_lib.evaluation.evaluate import BASE, TRAINED, Evaluation, evaluate
 from rc1_lib.evaluation.examples import dialogue_lines, examples_markdown
 from rc1_lib.evaluation.gate import ppo_eval_gate
-from rc1_lib.evaluation.plays import Plays
+from rc1_lib.evaluation.plays import OF_TRAINING, Plays
 from rc1_lib.evaluation.proxy import ProxyComparison, ProxyTruth, compare_proxy, proxy_checks
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
@@ -63,7 +63,7 @@ def evaluate_run(prepared: Prepared, finished: Mapping[int, str]) -> GateReport:
     """
     run, seeds = prepared.run, tuple(finished)
     check_held_out(prepared.selection.held_out, prepared.selection.train)
-    plays, total = Plays(run), len(MODES) * (1 + len(seeds))
+    plays, total = Plays(run, OF_TRAINING), len(MODES) * (1 + len(seeds))
     with player_of(prepared, seeds[0]) as player:
 
         def played_as(policy: str) -> Callable[[float], list[Played]]:

@@ -148,7 +148,7 @@ def _reaches(one: Mapping[str, Any], issued: datetime, digest: str) -> bool:
 def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
     """List all tickets issued until now as revoked, in the workspace and next to a key.
 
-    This includes a ticket that is not there at the moment and is put back later.
+    This includes a ticket that is not there at the moment and is put back later; `rc1 ticket revoke` wants one there.
 
     Args:
         run: the run, for its workspace and key.

@@ -98,7 +98,10 @@ def _evaluated(run: Run, training: Mapping[str, Any]) -> GateResult | None:
     if (report := read_report(run, where := EVALUATION.where(run))) is None:
         return GateResult("evaluation", error=f"{run.workspace.path(where)}: there is no such file")
     with in_form(EVALUATION.path(run)):
-        return GateResult.from_report(report["gate"])
+        gate = GateResult.from_report(report["gate"])
+    if gate.status is Status.PASSED and training.get("pass") is not True:
+        return GateResult("evaluation", error=f"the training failed after it: {training.get('message')}")
+    return gate
 
 
 def _of_ticket(run: Run, ticket: _Body, training: _Body) -> tuple[_Outcome | None, str]:

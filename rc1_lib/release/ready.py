@@ -94,6 +94,8 @@ def _training(run: Run) -> dict[str, Any]:
             f"no release: {path}: belongs to another configuration; give the training's own flags, or {_AGAIN} "
             f"--start-over"
         )
+    if body.get("pass") is not True and body.get("evaluation") is None:
+        raise RC1Error(f"no release: {path}: the training ended without a policy: {body.get('message')}")
     if not seeds or body.get("evaluation") is None:
         raise RC1Error(f"no release: {path}: the training was not evaluated; run `rc1 train` without --no-evaluate")
     check_seeds(run, len({seed for seed, _, _ in seeds}))

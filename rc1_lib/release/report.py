@@ -194,6 +194,8 @@ def _failures(run: Run, training: _Body, evaluation: _Body, ticket: _Body, round
         gate = GateResult.from_report(evaluation["gate"])
     if evaluation.get("pass") is not True or gate.status is not Status.PASSED:
         yield f"the gate {gate.name} failed: {', '.join(check.name for check in gate.failures) or gate.error}"
+    elif training is not None and training.get("pass") is not True:
+        yield f"the training failed after its evaluation: {training.get('message')}"
 
 
 def _facts(run: Run, ticket: _Body) -> list[tuple[str, str]]:

@@ -202,6 +202,8 @@ def buckets_and_words(run: Run) -> tuple[dict[str, Bucket], dict[str, int]]:
         raise RC1Error(
             f"{METRICS.path(run)}: not a file of metrics ({error}); write it with {METRICS.command}"
         ) from None
+    if sum(metrics.null_count().row(0)):
+        raise RC1Error(f"{METRICS.path(run)}: a row lacks id, bucket or length; write it with {METRICS.command}")
     ids = metrics["id"].to_list()
     return (
         dict(zip(ids, metrics["bucket"].to_list(), strict=True)),

@@ -14,6 +14,7 @@ import tasks.evaluation
 import tasks.prepared
 from rc1_lib.evaluation.evaluate import evaluate
 from rc1_lib.evaluation.gate import ppo_eval_gate
+from rc1_lib.evaluation.plays import OF_TRAINING
 from rc1_lib.evaluation.report import Provenance, write_evaluation
 from rc1_lib.gate_report import GateReport
 from rc1_lib.preflight.carried_ticket import carried, why_outdated
@@ -70,6 +71,19 @@ def test_wasted_steps_end_training_with_a_checkpoint_also_after_a_restart(
     assert (report["runs"], report["evaluation"]) == ([], None), "an earlier training's report would stand"
     assert start(run).message == state.message
     assert not run.workspace.path(f"{RUN}/step_00003").exists()
+
+
+def test_training_that_breaks_says_so_in_its_report_but_not_with_what_words(
+    opened: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_: object) -> None:
+        raise OSError("anything may stand here")
+
+    run = copied(opened, tmp_path / "workspace")
+    monkeypatch.setattr("flows.train.trained", breaks)
+    assert start(run).is_failed()
+    report = read_json(run.workspace.path("reports/train.json"))
+    assert (report["pass"], report["message"]) == (False, "ended by a fault (OSError)")
 
 
 def test_training_is_rejected_when_another_run_holds_the_workspace(opened: Run, tmp_path: Path) -> None:
@@ -148,6 +162,7 @@ def test_policy_that_fails_the_evaluation_fails_the_flow_and_keeps_checkpoints(d
         "the changed threshold is reported"
     )
     assert read_json(run.workspace.path(report["evaluation"]))["gate"]["status"] == "failed"
+    assert not run.workspace.path(OF_TRAINING).exists(), "the plays go when the report names the evaluation"
     assert not run.workspace.path(f"{RUN}/best").exists()
     card, checks = Artifact.get("rc1-ppo-eval"), Artifact.get("rc1-train-gates")
     assert card is not None and str(card.data).count("(data:image/png;base64,iVBOR") == 3

@@ -115,6 +115,7 @@ def test_a_release_in_prod_has_as_many_seeds_as_are_wanted(own: Run) -> None:
     ("change", "fault"),
     [
         ({"evaluation": None}, "not evaluated"),
+        ({"evaluation": None, "pass": False, "message": "it collapsed"}, "ended without a policy: it collapsed"),
         ({"runs": [{"seed": "x", "checkpoint": "c", "sha256": ""}]}, r"train\.json: does not have the form .*'x'"),
     ],
 )

@@ -16,6 +16,7 @@ from markupsafe import escape
 from rc1_lib.errors import RC1Error
 from rc1_lib.preflight.ticket import revoke_ticket
 from rc1_lib.release.contents import completeness
+from rc1_lib.release.junit import write_junit
 from rc1_lib.release.package import write_package
 from rc1_lib.release.ready import check_ready
 from rc1_lib.release.report import PAGE, write_page
@@ -120,6 +121,14 @@ def test_hostile_text_is_escaped_and_secrets_are_masked(own: Run, monkeypatch: p
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert "{{ 7 * 7 }}" in text
     assert SECRET not in text
+
+
+def test_a_training_that_failed_after_its_evaluation_has_not_passed(own: Run) -> None:
+    assert not write_page(own).failed and not write_junit(own).failed
+    path = own.workspace.path("reports/train.json")
+    write_json(path, {**read_json(path), "pass": False, "message": "no disk"})
+    assert write_page(own).failed == ("the training failed after its evaluation: no disk",)
+    assert "the training failed after it: no disk" in str(write_junit(own).failed)
 
 
 @pytest.mark.parametrize("name", ["../secret.pem", "reports/plots/a.png"])

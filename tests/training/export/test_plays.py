@@ -12,7 +12,7 @@ import pytest
 from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation import policies
 from rc1_lib.evaluation.episodes import EvaluationError
-from rc1_lib.evaluation.plays import PLAYS, Plays, forget_plays
+from rc1_lib.evaluation.plays import OF_TRAINING, Plays, forget_plays
 from rc1_lib.run import Run
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.device import Precision
@@ -58,10 +58,10 @@ def test_stopped_evaluation_plays_only_what_is_left_and_says_so(run: Run, monkey
     whole = evaluated(run, monkeypatch, 4)
     assert whole["resumed_plays"] == 0
     forget_plays(run)  # as a training does, when its report names the evaluation
-    assert not run.workspace.path(PLAYS).exists()
+    assert not run.workspace.path(OF_TRAINING).exists()
     for kept in (1, 3):  # the first play of each process counts, and it stops in the one after these
         with pytest.raises(StoppedError):
-            evaluated(run, monkeypatch, kept - len(list(run.workspace.path(PLAYS).glob("*"))))
+            evaluated(run, monkeypatch, kept - len(list(run.workspace.path(OF_TRAINING).glob("*"))))
     again = evaluated(run, monkeypatch, 1)
     assert again == {**whole, "resumed_plays": 3}
     assert evaluated(run, monkeypatch, 0) == {**whole, "resumed_plays": 4}, "killed before the training's report"
@@ -89,7 +89,7 @@ def test_play_in_another_precision_is_not_used(run: Run, monkeypatch: pytest.Mon
 def test_damaged_play_is_named(run: Run, monkeypatch: pytest.MonkeyPatch, damage: bytes, words: str) -> None:
     with pytest.raises(StoppedError):
         evaluated(run, monkeypatch, 1)
-    (play,) = run.workspace.path(PLAYS).iterdir()
+    (play,) = run.workspace.path(OF_TRAINING).iterdir()
     play.write_bytes(damage)
     with pytest.raises(RC1Error, match=rf"{play.name}: {words}"):
         evaluated(run, monkeypatch, 0)
