@@ -11,9 +11,9 @@ every part, shows what share each part has. The limits are measured on the same 
 floating-point operations per second by matrix multiplication.
 
 Each part is measured in a separate process, and its results are written before the next one starts: steps, then the
-first turn of the same dialogues by transformers' `generate` and by a vLLM
-server of the base in bf16. If a part fails, its last output is recorded, and the others go on. The bounds of
-`training.parity` do not end a step here; the measured values are recorded next to the published bounds.
+first turn of the same dialogues by transformers' `generate` and by a vLLM server of the base in bf16. If a part fails,
+its last output is recorded, and the others go on. The bounds of `training.parity` do not end a step here; the measured
+values are recorded next to the published bounds.
 
 Without a GPU it does the same with an eighth of the width, four layers and eight short dialogues. This smoke run shows
 that the script works, and nothing about a GPU; it ends with 77. On a GPU it writes `benchmarks/results/gpu_ppo.json`.

@@ -346,6 +346,8 @@ def _unseen(session: Session, run: Run, prompts: int | None) -> int:
     session.show(tables.of_rows(figures_rows(body, "sampled")), tables.of_rows(needed_rows(body, "sampled")))
     session.show(f"all dialogues: {run.workspace.path(body['dialogues'])}")
     if looks := body["earlier_looks"]:
-        session.show(f"{looks} other policies were looked at on such prompts: what was changed since, they have chosen")
+        session.show(
+            f"{looks} other policies were looked at on such prompts; settings changed since were chosen on them"
+        )
     words = f"{next(iter(body['prompts'].values()))['all']:,} prompts that no evaluation of this workspace has asked"
     return end(session, Ending("done", words, report=run.workspace.path(path)), {**body, "report": path})

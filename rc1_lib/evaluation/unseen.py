@@ -28,7 +28,7 @@ from rc1_lib.training.checkpoint.save_load import load_checkpoint
 from rc1_lib.training.export.trained_policy import untrained_engine
 from rc1_lib.training.resource_errors import WHILE_PLAYING, naming_breakdowns
 from rc1_lib.training.rows import some_of, unseen_rows
-from rc1_lib.workspace.artifacts import read_json
+from rc1_lib.workspace.artifacts import in_form, read_json
 
 STEM = "unseen"
 Policies = Mapping[int, tuple[Path, str]]
@@ -66,6 +66,7 @@ def evaluate_unseen(run: Run, policies: Policies, prompts: int | None = None) ->
     """
     record = recorded(run)
     record.check_sampling(run)
+    earlier = _earlier_looks(run, policies)
     start, _ = asked_by(run, record)
     rows = some_of(unseen_rows(run, chat_format(run, start), _asked(run)), prompts)
     plays, total = Plays(run), len(MODES) * (1 + len(policies))
@@ -110,7 +111,7 @@ def evaluate_unseen(run: Run, policies: Policies, prompts: int | None = None) ->
         for policy, answers in ((BASE, before), (TRAINED, trained[min(policies)]))
         for one in answers["sampled"]
     }
-    more = {"earlier_looks": _earlier_looks(run, policies), "resumed_plays": plays.resumed, **found.to_dict()}
+    more = {"earlier_looks": earlier, "resumed_plays": plays.resumed, **found.to_dict()}
     report = write_comparison(run, STEM, provenance, frame, more, dialogue_lines(frame, dialogues))
     plays.forget()
     return report
@@ -123,6 +124,8 @@ def _asked(run: Run) -> set[str]:
 
 
 def _earlier_looks(run: Run, policies: Policies) -> int:
-    now = {sha256 for _, sha256 in policies.values()}
-    reports = [read_json(path) for path in run.workspace.path("reports").glob(f"{STEM}_????????????.json")]
-    return len({sha256 for one in reports for sha256 in one["checkpoints"].values()} - now)
+    looked = set[str]()
+    for path in run.workspace.path("reports").glob(f"{STEM}_????????????.json"):
+        with in_form(path):
+            looked |= set(read_json(path)["checkpoints"].values())
+    return len(looked - {sha256 for _, sha256 in policies.values()})

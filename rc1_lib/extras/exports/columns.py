@@ -9,10 +9,13 @@ import orjson
 import polars as pl
 
 from rc1_lib.difficulty.derived import BALANCED
+from rc1_lib.errors import RC1Error
 from rc1_lib.extras.exports.reward import WORLD
-from rc1_lib.records import MeasuredRow
+from rc1_lib.provenance.pinned_files import read_vouched
+from rc1_lib.records import MeasuredRow, Row
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
+from rc1_lib.training.rows import buckets_and_words, is_kept_back, unfit, unlike
 from rc1_lib.training.tool_schemas import DESCRIPTION, TOOLS
 
 _ORIGIN = ("source", "source_id", "pack", "template_id", "role", "style", "question")
@@ -24,6 +27,29 @@ _TEXT = pl.struct(_ROLE.alias("role"), _CONTENT.alias("content"))
 PROMPT = pl.col("messages").list.head(_FIRST).list.eval(_TEXT)
 """The messages before it, of role and content."""
 _DESCRIBED = pl.when(_ROLE == "system").then(pl.format("{}\n\n{}", pl.lit(DESCRIPTION), _CONTENT)).otherwise(_CONTENT)
+
+
+def training_rows(run: Run) -> list[MeasuredRow]:
+    """Return the rows in the pool's order.
+
+    They are those of `rc1 train`: playable, in its languages, and none repeats a held-out question. What depends on a
+    tokenizer is not left out here.
+
+    Raises:
+        RC1Error: if pool or metrics are missing or differ from the ticket, or no row is left.
+    """
+    config = run.config
+    buckets, _ = buckets_and_words(run)
+    pool = read_vouched(run, BALANCED.name, BALANCED.path(run))
+    rows: list[Row] = [row for row in map(orjson.loads, io.BytesIO(pool)) if not unfit(row, config)]
+    held_out = [row for row in rows if is_kept_back(row, config)]
+    train, _ = unlike(held_out, [row for row in rows if not is_kept_back(row, config)], config)
+    if not train:
+        raise RC1Error(
+            f"{BALANCED.path(run)}: found no row that training may learn from; add training.languages, or "
+            "build the pool again with rc1 build-pool"
+        )
+    return [{**row, "bucket": buckets[row["id"]]} for row in train]
 
 
 def training_frame(run: Run, rows: Sequence[MeasuredRow]) -> pl.DataFrame:

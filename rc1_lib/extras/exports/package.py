@@ -14,9 +14,8 @@ import orjson
 import yaml
 
 from rc1_lib import __version__
-from rc1_lib.extras.exports.columns import FORMS, parquet_of, training_frame
+from rc1_lib.extras.exports.columns import FORMS, parquet_of, training_frame, training_rows
 from rc1_lib.extras.exports.reward import SETTINGS, TABLE
-from rc1_lib.extras.exports.rows import training_rows
 from rc1_lib.extras.exports.spec import WorldSpec
 from rc1_lib.preflight.ticket import check_unchanged, verify_ticket, vouched_by
 from rc1_lib.provenance.code import code_sha256

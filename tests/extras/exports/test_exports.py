@@ -10,10 +10,9 @@ import polars as pl
 import pytest
 
 from rc1_lib.errors import RC1Error, RowError, TicketError
-from rc1_lib.extras.exports.columns import FORMS
+from rc1_lib.extras.exports.columns import FORMS, training_rows
 from rc1_lib.extras.exports.package import export_for
 from rc1_lib.extras.exports.reward import read_settings, reward_of
-from rc1_lib.extras.exports.rows import training_rows
 from rc1_lib.preflight.ticket import read_ticket
 from rc1_lib.rows.frame import read_rows
 from rc1_lib.run import Run
@@ -121,7 +120,7 @@ def test_prices_come_from_the_folder_and_what_is_missing_is_named(
     (tmp_path / "rows.parquet").write_bytes(rows)
     (tmp_path / "rc1_reward.json").write_text(json.dumps(settings))
     assert reward_of(read_settings(tmp_path), solved.row, turns) > solved.reward
-    assert reward_of(read_settings(tmp_path), solved.row, turns, cut=True) <= 0, "a cut answer is none"
+    assert reward_of(read_settings(tmp_path), solved.row, turns, cut=True) <= 0, "a cut answer earns nothing"
     (tmp_path / "rows.parquet").write_bytes(rows[:-1] + b"?")
     with pytest.raises(RC1Error, match=r"rows\.parquet"):
         read_settings(tmp_path)

@@ -113,6 +113,9 @@ def test_unseen_prompts_are_of_questions_that_neither_training_nor_an_evaluation
     run.workspace.path("reports/unseen_000000000000.json").write_text('{"checkpoints": {"5": "of another"}}')
     body, others = unseen(run)
     assert not set(others["source_id"]) & set(episodes["source_id"]) and body["earlier_looks"] == 1
+    run.workspace.path("reports/unseen_000000000000.json").write_text("{}")
+    with pytest.raises(RC1Error, match=r"unseen_0+\.json: .*checkpoints"):
+        unseen(run)
 
 
 def test_unseen_prompts_are_played_as_those_of_the_evaluation(copied: Copy) -> None:
