@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rc1_lib.calibration.derived import JUDGE_BASELINE, WEIGHTS, Body, another, read_baseline
 from rc1_lib.calibration.judged_rows import real_checks
-from rc1_lib.checks import at_least, equal, info, within
+from rc1_lib.checks import at_least, at_most, equal, info, within
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import Judge, check_judge, fresh_scores, open_judge, open_store
@@ -45,6 +45,9 @@ MIN_COVERAGE = 0.9
 _MAX_SHIFT = 0.08
 """By how much the medians of a dimension may move in the mean, up or down: as if eight of a hundred
 dialogues had gone from 0 to 1."""
+_MAX_SCATTER = 0.1
+"""By how much a dialogue's grades may move, up or down, apart from noise: a judge that gave its grades to other
+dialogues would keep every mean."""
 _MOVED = (
     "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
     "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you start a new "
@@ -73,11 +76,25 @@ class AskedAgain:
     versions: tuple[str, str]
 
 
-def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: str) -> GateResult:
-    """Check that the model version has not changed, and that medians have not moved in the mean.
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """By how much one dimension's grades moved between two times.
+
+    Attributes:
+        shift: mean difference of the medians of a dialogue's samples.
+        scatter: root mean square of the differences of a dialogue's means, less what noise between samples explains,
+            up to four standard errors; 0 if noise explains all.
+    """
+
+    shift: float
+    scatter: float
+
+
+def judge_drift_gate(moved: Mapping[str, Moved], asked: AskedAgain, recorded: str) -> GateResult:
+    """Check that the model version has not changed, and that grades have not moved, in the mean or by dialogue.
 
     Args:
-        moved: by how much the medians of each dimension moved, averaged over the dialogues scored both times.
+        moved: by how much each dimension moved, over the dialogues scored both times.
         asked: the result of asking about the fixed set.
         recorded: when the baseline was recorded.
     """
@@ -93,7 +110,8 @@ def judge_drift_gate(moved: Mapping[str, float], asked: AskedAgain, recorded: st
             "too few to distinguish drift from noise: find out why the others have no score, or record a larger set",
         ),
         equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
-        *(within(f"{name}: medians moved by", by, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.items()),
+        *(within(f"{name}: medians moved by", by.shift, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.items()),
+        *(at_most(f"{name}: dialogues moved by", by.scatter, _MAX_SCATTER, _MOVED) for name, by in moved.items()),
         info("baseline recorded", recorded),
     ]  # fmt: skip
     return GateResult(GATE, tuple(checks))
@@ -215,17 +233,22 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
 
 def _moved(
     samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]
-) -> dict[str, float]:
-    """Return by how much the medians of a dialogue's samples moved, then to now: the mean, by dimension and overall."""
+) -> dict[str, Moved]:
+    """Return by how much grades moved, then to now, by dimension and overall; each array is (samples, dimensions)."""
     if not samples:
         return {}
-
-    def medians(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        found: NDArray[np.float64] = np.median(np.column_stack([scores, scores.mean(axis=1)]), axis=0)
-        return found
-
-    moved = np.mean([medians(now) - medians(then) for then, now in samples], axis=0)
-    return dict(zip((*dimensions, OVERALL), moved.tolist(), strict=True))
+    both = [tuple(np.column_stack([scores, scores.mean(axis=1)]) for scores in pair) for pair in samples]
+    shift = np.mean([np.median(now, axis=0) - np.median(then, axis=0) for then, now in both], axis=0)
+    square = np.mean([(now.mean(axis=0) - then.mean(axis=0)) ** 2 for then, now in both], axis=0)
+    # Each sample's variance is pooled over dialogues and times; a judge asked once has none that is known
+    one_by_one = [scores for pair in both for scores in pair]
+    free = sum(len(scores) - 1 for scores in one_by_one)
+    variance = sum(((scores - scores.mean(axis=0)) ** 2).sum(axis=0) for scores in one_by_one) / max(free, 1)
+    noise = variance * np.mean([1 / len(then) + 1 / len(now) for then, now in both])
+    explained = noise * (1 + 4 * np.sqrt(2 / len(both)))
+    scatter = np.sqrt(np.maximum(square - explained, 0.0))
+    found = zip(shift.tolist(), scatter.tolist(), strict=True)
+    return {name: Moved(*each) for name, each in zip((*dimensions, OVERALL), found, strict=True)}
 
 
 ASKED_STORE = "data/judge/baseline/asked.sqlite"

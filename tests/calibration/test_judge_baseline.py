@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rc1_lib.calibration import judge_baseline
 from rc1_lib.calibration.derived import JUDGE_BASELINE
-from rc1_lib.calibration.judge_baseline import check_baseline, drift_verdict, record_baseline
+from rc1_lib.calibration.judge_baseline import _moved, check_baseline, drift_verdict, record_baseline
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
@@ -125,6 +126,28 @@ def test_drifted_judge_fails_under_any_version_name(
     version = check_of(result, "model versions")
     assert (version.value, version.passed) == (behaviour.model, behaviour.model == USUAL.model)
     assert "calibrate again" in result.failures[0].advice
+
+
+def test_a_judge_that_gives_its_grades_to_other_dialogues_fails_though_their_mean_stays(
+    night: Callable[..., Run], server: JudgeServer
+) -> None:
+    run = night()
+    server.behaviour = replace(USUAL, seed=1)
+    failed = {check.name for check in drift_verdict(run).failures}
+    assert failed and all(name.endswith(": dialogues moved by") for name in failed)
+
+
+@pytest.mark.parametrize("variance", [0.0, 0.0025, 0.08])
+def test_noise_alone_moves_no_dialogue(variance: float) -> None:
+    """Up to the most noise that `judge_stability` allows, in the shipped number of dialogues and samples."""
+    rng = np.random.default_rng(20250820)
+    for _ in range(50):
+        grades = rng.uniform(size=(60, 1, 7))
+        then, now = (grades + rng.normal(0, variance**0.5, (60, 3, 7)) for _ in range(2))
+        found = _moved(list(zip(then, now, strict=True)), [str(number) for number in range(7)])
+        assert all(by.scatter <= 0.1 for by in found.values())
+        mixed = _moved(list(zip(then, rng.permutation(now), strict=True)), [str(number) for number in range(7)])
+        assert max(by.scatter for by in mixed.values()) > 0.1
 
 
 def test_another_model_version_fails_even_with_equal_grades(night: Callable[..., Run], server: JudgeServer) -> None:
