@@ -31,13 +31,13 @@ _DENIALS = (
     r"\b(?:not|never|cannot|no|none|but|except|excluding|excluded|wrong|incorrect|false|mistake|mistaken|error|wait|instead|"
     r"rather|alternatively|otherwise|opposite|hardly|besides|reject(?:s|ed)?|ruled? out|nicht|"
     r"kein(?:e[nrs]?)?|weder|pas|jamais)\b",
-    r"n't\b",
+    r"n't\b|\b(?:is|are|was|were|do|does|did|could|would|should|ca|wo|ai)nt\b",
     rf"\b(?:without|barring|(?:apart|aside|far|different|distinct|differs?) from|unlike|(?:any|no)thing like|"
     rf"unequal to|fails? to be|ignor(?:e|ing)|disregard|refuse to say|non|sans|ohne|außer) {_N}",
     r"\b(?:bogus|nonsense|invalid|a lie)\b",
     r"何止|岂止|豈止|忽略|误为|誤為",
     r"\btoo (?:many|much|few|little|high|low|big|small|large)\b",
-    r"(?<!没)[不没沒非勿](?!过)|错|錯|但|未[必到满滿足达達]|除了|除.{1,6}[以之]?外|有[误誤]|否[定认認]",
+    r"(?<!没)[不没沒非勿](?!过)|错|錯|但|未[必到满滿足达達]|除了|除.{1,6}[以之]?外|以外|除外|排除|才怪|有[误誤]|否[定认認]",
 )
 _CONDITIONS = (r"\b(?:if|unless|suppose|assuming)\b", r"如果|假如|假设|要是|除非|若")
 _COMPARISONS = (

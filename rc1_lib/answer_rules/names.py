@@ -18,7 +18,7 @@ _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ANY_HAN = re.compile(f"[{_HAN}]")
 _TOKEN = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
 _WHOLE_NUMBER = re.compile(r"\s*[-+$]*\d[\d,]*\s*")
-_SIGN_OR_POINT = re.compile(r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)")
+_SIGN_OR_POINT = re.compile(r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)|(?<=\d)/(?=\d)")
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 """Answers that get no credit for shared tokens, as in HotpotQA's evaluation."""
 
@@ -31,10 +31,10 @@ def normalise_name(text: str) -> str:
 def same_name(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
     """Whether `given` is `gold` or one of its aliases after `normalise_name`.
 
-    This differs from the published rule in three ways. An answer without a letter or digit is never right, even if
-    nothing is left of the gold answer ("A", "!!!"). If the gold answer is a whole number, sign and decimal point
-    count: "-12" and "1.2" are not 12. For gold answers in Chinese, for which nothing is published, all punctuation
-    and the width of letters are ignored.
+    This differs from the published rule in two ways. An answer without a letter or digit is never right, even if
+    nothing is left of the gold answer ("A", "!!!"). If the gold answer is a whole number, or in Chinese, for which
+    nothing is published, all other punctuation and the width of letters are ignored, but signs and decimal points
+    count, and of a number fractions: "-12", "1.2" and "1/2" are not 12, and "12。" is.
     """
     return any(_same(given, accepted) for accepted in (gold, *aliases))
 
@@ -51,14 +51,19 @@ def name_f1(given: str, gold: str, aliases: Sequence[str] = ()) -> float:
 def _same(given: str, gold: str) -> bool:
     if not any(mark.isalnum() for mark in given):
         return False
-    if _WHOLE_NUMBER.fullmatch(gold) and _SIGN_OR_POINT.findall(given) != _SIGN_OR_POINT.findall(gold):
-        return False
-    if normalise_name(given) == normalise_name(gold):
-        return True
-    return _ANY_HAN.search(gold) is not None and _han_name(given) == _han_name(gold)
+    number = _WHOLE_NUMBER.fullmatch(gold) is not None
+    if not number and not _ANY_HAN.search(gold):
+        return normalise_name(given) == normalise_name(gold)
+    return _marks(given, number) == _marks(gold, number) and _wide_name(given) == _wide_name(gold)
 
 
-def _han_name(text: str) -> str:
+def _marks(text: str, number: bool) -> list[str]:
+    """Return signs and decimal points, and fractions of a number; between the parts of a date a slash is a hyphen."""
+    wide = unicodedata.normalize("NFKC", text)
+    return _SIGN_OR_POINT.findall(wide if number else wide.replace("/", " "))
+
+
+def _wide_name(text: str) -> str:
     wide = unicodedata.normalize("NFKC", text)
     return normalise_name("".join(mark for mark in wide if not unicodedata.category(mark).startswith("P")))
 

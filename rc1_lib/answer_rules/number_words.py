@@ -75,12 +75,24 @@ def number_in_words(words: Sequence[str], before: str = "") -> tuple[Fraction, i
 
 
 def _fraction(words: Sequence[str]) -> Fraction | None:
-    """Read `three quarters`: a small number and a part."""
-    if len(words) < 2 or words[1] not in _PARTS or words[0] not in _SMALL:
+    """Read `three quarters` or `a quarter`: a small number and a part."""
+    count = _SMALL.get(words[0], int(words[0] == "a")) if words else 0
+    if len(words) < 2 or words[1] not in _PARTS or not count:
         return None
-    if words[1] == "third" and words[0] != "one":
+    if words[1] == "third" and count != 1:
         return None  # "two third" is not a number
-    return Fraction(_SMALL[words[0]], _PARTS[words[1]])
+    return Fraction(count, _PARTS[words[1]])
+
+
+def adds_a_part(words: Sequence[str]) -> bool:
+    """Whether `words` begin with `and a half`, `and one quarter` or the like, and not with `and a third of`."""
+    return (
+        words[:1] == ["and"]
+        and words[1:2] in (["a"], ["one"])
+        and words[2:3] != []
+        and words[2] in _PARTS
+        and (words[2] == "half" or words[3:4] != ["of"])
+    )
 
 
 def _whole(words: Sequence[str]) -> tuple[Fraction, int]:

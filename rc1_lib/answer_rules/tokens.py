@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from rc1_lib.answer_rules.number_words import SCALES, number_in_words
+from rc1_lib.answer_rules.number_words import SCALES, adds_a_part, number_in_words
 from rc1_lib.answer_rules.plain_text import NARROW
 
 Token = Fraction | str
@@ -125,7 +125,7 @@ def _with_words(tokens: list[Token]) -> Iterator[Token]:
                 end += 1
             words = [str(word) for word in tokens[place:end]]
             before = tokens[place - 1] if place else ""
-            if words[:3] in (["and", "a", "half"], ["and", "one", "half"]) and (
+            if adds_a_part(words) and (
                 isinstance(before, Fraction) or before in SCALES or not result_follows(tokens[place:])
             ):
                 raise Unreadable("and a half")  # "an hour and a half", unless a later number may be the result

@@ -82,7 +82,8 @@ class HeldOut(Section):
     """Number of prompts to play, drawn by `priority_sampling.by_difficulty` as far as there are enough, in each
     difficulty equally many of every task."""
     judged: Annotated[int, Field(ge=0)]
-    """Prompts whose sampled episodes are judged too; the score is shown next to success. 0: no judge is called."""
+    """Prompts whose sampled episodes are judged too; the score is shown next to success. If training pays that score,
+    fewer than 200 are refused."""
 
     def judged_episodes(self, seeds: int) -> int:
         """Return how many episodes an evaluation of `seeds` runs has judged."""

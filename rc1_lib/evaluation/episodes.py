@@ -160,7 +160,7 @@ def read_episodes(path: Path) -> pl.DataFrame:
     """
     try:
         return checked(pl.read_ndjson(path, schema=SCHEMA))
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, EvaluationError) as error:
         cause = str(error).partition("\n")[0]
         raise EvaluationError(f"{path}: cannot be read as evaluated episodes ({cause}); evaluate again") from None
 

@@ -6,8 +6,8 @@ prompts never asks when greedy: its over-clarification rate is then 0, from whic
 
 Four checks come from the specification: success where asking is needed, success on hard rows, over-clarification,
 turns. If answers that are right without asking counted, a policy that never asks could pass all four. So they count as
-failures, and three more checks measure the asking itself: recall, precision, and the gap between asking where needed
-and where not.
+failures, and recall measures the asking itself. Precision, and the gap between asking where needed and where not, are
+only shown: on the same prompts neither can fall where recall does not fall and needless asking does.
 
 Success alone can rise without one more right answer, if answers that were right before now follow a question. So right
 answers are checked too, by the intervals of their changes: where asking is needed they must rise, over all prompts they
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import isnan, nan
+from math import isnan
 
 from rc1_lib.check_words import check_line
 from rc1_lib.checks import above, at_least, at_most, equal, info
@@ -41,13 +41,11 @@ HARD = "success on hard rows up, pp"
 RATE = "over-clarification down, %"
 TURNS = "mean turns up"
 RECALL = "asking where needed (recall) up, pp"
-PRECISION = "asked prompts that needed it (precision) up, pp"
-GAP = "gap between asking where needed and where not up, pp"
 RIGHT_NEEDED = "right answers where asking is needed up, low end, pp"
 RIGHT = "right answers of all not down, high end, pp"
 CHECK_OF = {
     "success_needed": NEEDED, "success_hard": HARD, OVERCLAR_DROP: RATE, "turns": TURNS, "ask_recall": RECALL,
-    "ask_precision": PRECISION, "ask_gap": GAP, "right_needed": RIGHT_NEEDED, "right": RIGHT,
+    "right_needed": RIGHT_NEEDED, "right": RIGHT,
 }  # fmt: skip
 """Metric -> the check on its change."""
 END_OF = {"right_needed": "low", "right": "high"}
@@ -63,6 +61,11 @@ _SHOWN = {
     "ask_precision": "asked prompts that needed it", "needless_questions": "needless questions, mean",
     "turns": "turns, mean", "malformed": "malformed turns, share",
 }  # fmt: skip
+_CHANGES = {
+    "right_needed": _SHOWN["right_needed"], "right": _SHOWN["right"], "ask_precision": _SHOWN["ask_precision"],
+    "ask_gap": "gap between asking where needed and where not",
+}  # fmt: skip
+"""Metrics whose change is shown with its interval, next to those of the checks."""
 _OF_TASK = {"success_needed": "success", "right_needed": "right answers"}
 """Metrics that may not fall in any task -> words for them."""
 
@@ -76,9 +79,9 @@ def ppo_eval_gate(
     """Judge a policy's comparison with the one it started from.
 
     The point value decides a check; a line of information has the paired interval and says whether all of it passes.
-    Checks on right answers compare an end of their interval, as their names say; an undefined one fails. Too few
-    prompts are an error, whatever the values. With several training seeds, each must also pass separately, since a mean
-    can hide a seed that failed.
+    Checks on right answers compare an end of their interval, as their names say; of a task with too few prompts for an
+    interval nothing is checked, and a line says so. Too few prompts of all are an error, whatever the values. With
+    several training seeds, each must also pass separately, since a mean can hide a seed that failed.
 
     Args:
         evaluation: the comparison, of one training seed or of several pooled.
@@ -103,7 +106,7 @@ def ppo_eval_gate(
     checks += [info(f"seed {seed}: {check.name}", check.value) for seed, found in alone.items() for check in found]
     change = evaluation.modes["sampled"].overall.change
     checks += [info(f"{check.name}: interval", interval_in_words(change[metric])) for metric, check in judged.items()]
-    checks += [info(f"{_SHOWN[metric]}: change, pp", interval_in_words(change[metric])) for metric in END_OF]
+    checks += [info(f"{words}: change, pp", interval_in_words(change[metric])) for metric, words in _CHANGES.items()]
     if evaluation.chance is not None:
         checks.append(info(CHANCE, evaluation.chance.overall))
     for mode, compared in evaluation.modes.items():
@@ -160,16 +163,6 @@ def _judged(evaluation: Evaluation, thresholds: EvaluationGate) -> dict[str, Che
             "it asks less where something is missing: the penalty is too high, or guesses are rewarded; lower "
             "overclar.alpha, and check that answers right without asking do not count as success",
         ),
-        "ask_precision": at_least(
-            PRECISION, value["ask_precision"], 0.0,
-            "a smaller share of its questions is needed than of the base's, or it never asks, which makes this "
-            "undefined: raise overclar.alpha if it asks too much, lower it if it stopped asking",
-        ),
-        "ask_gap": at_least(
-            GAP, value["ask_gap"], 0.0,
-            "it distinguishes prompts that need asking from clear ones no better than the base: it learned to ask "
-            "more or less often, not when to ask",
-        ),
     }  # fmt: skip
     return {
         metric: replace(
@@ -209,18 +202,21 @@ def _right(evaluation: Evaluation) -> list[Check]:
     for task, found in compared.by["task"].items():
         if not isnan(found.before["right_needed"].value):  # else none of its prompts needs asking
             highs = {words: found.change[metric].high for metric, words in _OF_TASK.items()}
-            # The smallest number is not NaN if a later one is: say so explicitly.
-            worst = nan if any(map(isnan, highs.values())) else min(highs.values())
-            checks.append(at_least(task_check(task), worst, 0.0, _task_advice(task, highs)))
+            checks.append(_of_task(task_check(task), list(highs.values()), _task_advice(task, highs)))
         if not isnan(found.before["right_clear"].value):
             high = found.change["right_clear"].high
-            checks.append(at_least(clear_check(task), high, 0.0, _clear_advice(task, high)))
+            checks.append(_of_task(clear_check(task), [high], _clear_advice(task)))
     return checks
 
 
+def _of_task(name: str, highs: Sequence[float], advice: str) -> Check:
+    """Check that no end is below 0. One to three prompts have no interval: nothing can be said of them."""
+    if any(map(isnan, highs)):
+        return info(name, "not checked: too few prompts for an interval")
+    return at_least(name, min(highs), 0.0, advice)
+
+
 def _task_advice(task: str, highs: Mapping[str, float]) -> str:
-    if any(map(isnan, highs.values())):
-        return f"undefined: too few prompts of {task} need asking; evaluate on more of them"
     fell = " and ".join(words for words, high in highs.items() if high < 0)
     return (
         f"the policy unlearned {task} where asking is needed ({fell} fell): read its dialogues in the examples, train "
@@ -228,9 +224,7 @@ def _task_advice(task: str, highs: Mapping[str, float]) -> str:
     )
 
 
-def _clear_advice(task: str, high: float) -> str:
-    if isnan(high):
-        return f"undefined: too few prompts of {task} are complete; evaluate on more of them"
+def _clear_advice(task: str) -> str:
     return (
         f"fewer complete prompts of {task} are answered right than before: compare its dialogues in the examples; keep "
         f"the policy closer to where it started (lower lr or target_kl, raise kl_coef)"

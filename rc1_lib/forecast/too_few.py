@@ -12,6 +12,7 @@ from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.errors import ConfigError, RowError
 from rc1_lib.evaluation.evaluate import group_sizes
 from rc1_lib.evaluation.gate import GROUPS
+from rc1_lib.evaluation.proxy import LEAST_JUDGED
 from rc1_lib.records import BUCKETS, MeasuredRow, Row
 from rc1_lib.rows.playable import is_playable
 from rc1_lib.run import Run
@@ -55,9 +56,20 @@ def check_enough_held_out(run: Run) -> None:
 def check_groups_held_out(run: Run, held_out: Sequence[MeasuredRow]) -> None:
     """Reject held-out prompts of which a group is too small for a verdict, before anything is trained.
 
+    A judged group counts only if training pays the judge's score.
+
     Raises:
         ConfigError: names the groups, their numbers and what to do.
     """
+    wanted = min(LEAST_JUDGED, run.config.gates.evaluation.min_prompts)
+    judged = min(run.config.training.held_out.judged, len(held_out))
+    if run.config.pays_judged_score and judged < wanted:
+        raise ConfigError(
+            f"training pays the judge's score, and {judged} held-out prompts are judged: the evaluation needs {wanted} "
+            f"to see a score that rises while success falls, so it could give no verdict; raise "
+            f"training.held_out.judged ({run.config.training.held_out.judged}), or train without the evaluation "
+            f"(--no-evaluate)"
+        )
     asked = [(row["id"], row["task"], row["bucket"], row["needs_clarification"]) for row in held_out]
     frame = pl.DataFrame(asked, schema=["row_id", "task", "bucket", "needs"], orient="row")
     found, needed = frame.select(group_sizes()).row(0, named=True), run.config.gates.evaluation.min_group

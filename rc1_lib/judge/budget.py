@@ -136,6 +136,5 @@ def check_evaluation_calls(config: RunConfig, seeds: int) -> None:
     if most is not None and most < needed:
         raise ConfigError(
             f"judge.budget.max_calls is {most:,}, but the evaluation of {seeds} of `seeds` may need {needed:,} calls "
-            f"(judge.samples for each judged episode, without retries); raise it, or lower "
-            "training.held_out.judged (0: no judge is asked)"
+            f"(judge.samples for each judged episode, without retries); raise it, or lower training.held_out.judged"
         )

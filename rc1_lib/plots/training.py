@@ -24,7 +24,7 @@ PANELS: Mapping[str, str] = {
     "env/asked_needed": "asks where needed",
     "env/asked_clear": "asks where not needed",
     "num_turns/mean": "turns",
-    "objective/kl_per_token": "KL to the reference, nats per token",
+    "objective/kl_per_token": "KL to the reference per token",
     "policy/clipfrac_avg": "clipped tokens, share",
     "critic/vf_explained_var": "value head, explained variance",
 }

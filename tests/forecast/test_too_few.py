@@ -46,3 +46,12 @@ def test_group_that_is_too_small_for_a_verdict_is_named_before_training(tiny: Ti
     hard = sum(row["bucket"] == "hard" and row["task"] != "gsm8k" for row in held_out)
     with pytest.raises(RC1Error, match=rf"\b{hard} hard prompts .* 7 .*min_group.*training\.held_out\.prompts"):
         check_groups_held_out(tiny("gates.evaluation.min_group=7"), held_out)
+
+
+def test_too_few_judged_prompts_are_named_before_training_where_the_score_is_paid(tiny: Tiny) -> None:
+    sizes = ("gates.evaluation.min_group=1", "gates.evaluation.min_prompts=10", "training.held_out.judged=9")
+    run = tiny(*sizes)
+    held_out = select_rows(run, usable_base(run)[0]).held_out
+    check_groups_held_out(run, held_out)
+    with pytest.raises(RC1Error, match=r"9 held-out prompts are judged.* needs 10 .*training\.held_out\.judged"):
+        check_groups_held_out(tiny(*sizes, "training.reward.judge=0.3"), held_out)

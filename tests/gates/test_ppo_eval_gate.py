@@ -11,11 +11,9 @@ import pytest
 from rc1_lib.evaluation.evaluate import Evaluation, evaluate
 from rc1_lib.evaluation.gate import (
     CHECK_OF,
-    GAP,
     GROUPS,
     HARD,
     NEEDED,
-    PRECISION,
     PROMPTS,
     RATE,
     RECALL,
@@ -65,16 +63,15 @@ def test_a_policy_that_learned_when_to_ask_passes_every_check() -> None:
 
 def test_a_policy_that_stopped_asking_fails() -> None:
     result = judged(table(ppo=replace(PPO, asks_needed=0.0, asks_clear=0.0, solves_clear=0.85)))
-    assert failed(result) == {NEEDED, RECALL, PRECISION, GAP, RIGHT_NEEDED, *TASKS}
+    assert failed(result) == {NEEDED, RECALL, RIGHT_NEEDED, *TASKS}
     assert value(result, RATE) == 100.0
-    assert value(result, PRECISION) != value(result, PRECISION)  # NaN: undefined, so it fails
 
 
-def test_asking_everywhere_fails_in_over_clarification_precision_and_gap() -> None:
+def test_asking_everywhere_fails_in_over_clarification() -> None:
     base = replace(SFT, wastes=1.0)  # so many wasted turns that asking everywhere is not longer
     everywhere = replace(PPO, asks_needed=0.9, asks_clear=0.9, wastes=0.0)
     result = judged(table(base, everywhere))
-    assert failed(result) == {RATE, PRECISION, GAP}
+    assert failed(result) == {RATE}
     assert value(result, RATE) < 0
     assert "asks where nothing is missing" in next(c.advice for c in result.failures if c.name == RATE)
 
@@ -143,13 +140,12 @@ def test_a_fall_of_one_task_within_its_interval_passes() -> None:
     assert task_check("gsm8k") in failed(fewer(9))
 
 
-def test_a_task_with_too_few_prompts_for_an_interval_fails() -> None:
+def test_of_a_task_with_too_few_prompts_for_an_interval_nothing_is_checked() -> None:
     first = table().filter(needing("gsm8k"))["row_id"].sort()[0]
     few = table().filter(~pl.col("needs") | (pl.col("task") != "gsm8k") | (pl.col("row_id") == first))
     result = judged(few, min_prompts=100)
-    assert failed(result) == {task_check("gsm8k")}
-    assert value(result, task_check("gsm8k")) != value(result, task_check("gsm8k"))  # NaN
-    assert "undefined: too few prompts of gsm8k" in advice(result, task_check("gsm8k"))
+    assert failed(result) == set()
+    assert value(result, task_check("gsm8k")) == "not checked: too few prompts for an interval"
 
 
 def test_an_untrained_policy_fails_the_checks_that_require_an_improvement() -> None:
