@@ -74,6 +74,7 @@ def _scale_up(run: Run, ahead: Sequence[Step], build: Build) -> State[Any]:
         found, fault = _passed_before(run, step, build), ""
         if not found:
             with holding(run.workspace, "a scale-up"):
+                check_may_grow(run)  # again: a size may have taken hours, and the ticket may be revoked
                 found, fault = _reached(run, step, build)
         looks += found
         sentence = _sentence(run, looks)

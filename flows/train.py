@@ -88,7 +88,7 @@ def train(
     """
     try:
         run = open_recorded_run(profile, config, overrides, workspace, samples=True)
-        chosen = chosen_seeds(run, seeds, resume_from)
+        chosen = chosen_seeds(run, seeds, resume_from, start_over=start_over)
         with holding(run.workspace, "a training" if control is None else f"a control of training ({control})"):
             if control is not None:
                 check_control(run, control, resume_from, evaluate=evaluate, start_over=start_over)

@@ -10,6 +10,7 @@ Secrets are replaced by `***` in every file.
 from __future__ import annotations
 
 import io
+import json
 import re
 import tarfile
 import traceback
@@ -17,8 +18,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import orjson
 
 from rc1_lib.masking import conceal, conceal_bytes, conceal_tree, secrets
 from rc1_lib.workspace.artifacts import PROJECT_ROOT, Workspace, atomic_write, now, write_json
@@ -55,7 +54,8 @@ def write_failpack(of: Run | Workspace, also: Sequence[Path] = ()) -> Path:
     target = stamped(place.path(FOLDER), "FAIL", ".tgz")
     listing = {"written": now(), "files": sorted(taken), "data": list(_fingerprints(place))}
     with atomic_write(target) as stream, tarfile.open(fileobj=stream, mode="w:gz") as archive:
-        _add(archive, "FINGERPRINTS.json", orjson.dumps(listing, option=orjson.OPT_INDENT_2), hidden)
+        # json escapes a file name that is not UTF-8
+        _add(archive, "FINGERPRINTS.json", json.dumps(listing, indent=2).encode(), hidden)
         for name, path in sorted(taken.items()):
             _add(archive, name, path.read_bytes(), hidden)
     return target

@@ -26,8 +26,8 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _NAMED = re.compile(
-    r"(?<![A-Za-z0-9])(?:[\w\-]*[_\-])?(?:api_?key|access_?key|secret|passw(?:or)?d|(?:auth|access|api)_?token)"
-    r"[\"']?[ \t]*[:=][ \t]*[\"']?([^\s\"',;{}\[\]]+)",
+    r"(?<![A-Za-z0-9])(?:(?:api|access|secret)[_\-]?key|secret|passw(?:or)?d|(?:auth|access|api)[_\-]?token|"
+    r"authorization)[\"']?[ \t]*[:=][ \t]*(?:bearer |basic )?[\"']?([^\s\"',;{}\[\]]+)",
     re.IGNORECASE,
 )
 _ARGUMENT = re.compile(

@@ -67,13 +67,19 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
     )
     bar = cast(UUID, begun)
 
+    def moved(progress: float, description: str) -> None:
+        try:
+            update_progress_artifact(bar, progress, description)
+        except Exception as error:  # a server that is away: the step is done, and its checkpoint comes next
+            logger.warning("the progress bar was not moved: %s", error)
+
     def heard(stage: str, done: int, of: int, note: str) -> None:
         if stage == STAGE:
             logger.info("step %d/%d %s", done, of, note)
-            update_progress_artifact(bar, 100.0 * done / of, f"{_place(seed, done, of)}, {note}")
+            moved(100.0 * done / of, f"{_place(seed, done, of)}, {note}")
 
     def arrived(step: int) -> None:
-        update_progress_artifact(bar, 100.0 * step / total, _place(seed, step, total))
+        moved(100.0 * step / total, _place(seed, step, total))
 
     with listening(heard):
         yield arrived

@@ -25,8 +25,8 @@ _MARK_UP = re.compile(
 )
 _QUOTES = re.compile('["“”„«»「」『』‘]')
 _CLAUSES = re.compile(
-    r"[,.;:!=>\n，。；：！、—–|…]+|\?|？|/|\s-+\s|\s*\b(?:or|and|(?<!anything )but|wait|i mean|sorry|rather|instead|actually|"
-    r"however|versus|vs|then|although|though)\b\s*"
+    r"[,.;:!=>\n，。；：！、—–|…]+|\?|？|/|\s-+\s|\s*\b(?:or|and|(?<!anything )but|wait|i mean|sorry|rather|instead|"
+    r"actually|however|versus|vs|then|although|though)\b\s*"
 )
 _ADVERBS = (
     "definitely|certainly|absolutely|surely|clearly|indeed|obviously|simply|really|very|actually|in fact|of course|"

@@ -42,6 +42,8 @@ def weight_calib(
     run = session.open({f"calibration.{name}": value for name, value in keys.items()})
     from rc1_lib.calibration.stages import BY_NAME, check_overwriting, evaluate_here, run_stages
 
+    if why := run.config.why_not_judged:
+        raise ConfigError(f"there are no weights to fit: {why}; leave out the setting that says so")
     check_overwriting(run, rebuild=rebuild)
     with stages():
         (outcome,) = run_stages(run, evaluate_here, stages=(BY_NAME["calibration"],))

@@ -100,7 +100,7 @@ def train(
     from tasks.endings import REFUSED
 
     ticket = verify_ticket(run)  # the flow checks this and the following too; here answers come before a server starts
-    chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from)
+    chosen = chosen_seeds(run, "all" if all_seeds else seed, resume_from, start_over=start_over)
     if profile_step:
         if control or resume_from or start_over or all_seeds or not evaluate or len(seed or ()) > 1:
             raise ConfigError("--profile-step: allows at most one --seed and no other flags of `rc1 train`")
@@ -234,6 +234,7 @@ def _training_tables(report: dict[str, Any]) -> list[Table]:
 
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
     from rc1_lib.training.train_local import train_small
+    from rc1_lib.workspace.artifacts import Workspace
 
     with stages():
         done = train_small(
@@ -244,7 +245,7 @@ def _train_small(session: Session, path: Path, resume_from: str | None, start_ov
     session.show(
         f"checkpoint: {done.checkpoint}" if done.checkpoint else "no checkpoint, because no callback writes one"
     )
-    checkpoint = str(done.checkpoint.relative_to(root.resolve())) if done.checkpoint else None
+    checkpoint = Workspace(root).name(done.checkpoint) if done.checkpoint else None
     words = f"step {done.step}{stopped}; a trial of the training code, not a checkpoint of RC1"
     document = {"exit_code": 0, "step": done.step, "stopped": done.stop_reason, "checkpoint": checkpoint}
     return end(session, Ending("done", words), document)

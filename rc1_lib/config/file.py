@@ -41,7 +41,7 @@ _FREE = (
     "pool.workers", "judge.prices", "judge.ask_above_usd", "judge.limits", "judge.budget",
     "training.threads", "training.shards", "training.processes", "training.gradient_checkpointing", "training.vllm",
     "training.checkpoints", "training.cap", "training.segment_steps", "training.tracking",
-    # how the policy learns, which only the gate `training` checks in a preflight
+    # how the policy learns, which only the gate `training_config` checks in a preflight
     "priority_sampling", "target_kl", "steps", "seeds", "lr", "clip", "kl_coef", "batch_size", "rollout_len",
     "finetune", "training.engine", "training.strategy", "training.describe_tools",
     "training.adapter", "training.update", "training.ppo", "training.grpo",

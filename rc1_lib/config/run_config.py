@@ -73,7 +73,7 @@ class RunConfig(Section):
     """`local` is for trying things on one machine; `prod` has the published thresholds and allows a waiver only for
     people's labels."""
     simulate: bool
-    """Must be false: the gate `training` rejects simulated scores."""
+    """Must be false: the gate `training_config` rejects simulated scores."""
     live_mode: bool
     """Must be true; checked by the same gate."""
     base_model: str

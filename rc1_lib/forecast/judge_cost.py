@@ -21,6 +21,7 @@ from rc1_lib.config.judge import STORE_PATH, Prices
 from rc1_lib.difficulty.derived import BALANCED
 from rc1_lib.errors import RC1Error
 from rc1_lib.evidence import Evidence
+from rc1_lib.forecast.takes import ROLLOUTS
 from rc1_lib.judge.budget import FEWEST_BYTES_A_TOKEN, LONGEST_REPLY, bytes_read, prices_of
 from rc1_lib.judge.calls import ANSWERED
 from rc1_lib.judge.client import BAD_REPLY_ATTEMPTS
@@ -146,6 +147,9 @@ def training_stages(run: Run, takes: pl.DataFrame, seeds: int, *, evaluate: bool
     found = []
     if run.config.training.pays_judge:
         asked = training_replies(run, run.config.batch_size) // run.config.judge.samples
+        tried = run.config.training.learnability.at_start * ROLLOUTS
+        if tried:
+            found.append(_unknown(run, "learnability", tried, takes))
         found.append(_unknown(run, _TRAINING, asked * seeds, takes))
     if evaluate and run.config.pays_judged_score:
         found.append(_unknown(run, "evaluation", run.config.training.held_out.judged_episodes(seeds), takes))

@@ -22,7 +22,7 @@ from rc1_lib.errors import RC1Error
 from rc1_lib.evaluation.policies import player_of
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of
 from rc1_lib.forecast.price import Price, price_checks, price_of_a_question
-from rc1_lib.forecast.takes import Takes, groups_of, learnable, smallest_effect_pp
+from rc1_lib.forecast.takes import ROLLOUTS, Takes, groups_of, learnable, smallest_effect_pp
 from rc1_lib.forecast.turns import LEVEL, Turns, room_to_set, turns_of, why_cut
 from rc1_lib.gate_report import GateReport, write_report
 from rc1_lib.numbers.sums import apportion
@@ -42,8 +42,6 @@ PROMPTS = 300
 REPORT = "reports/learnability.json"
 START_REPORT = "reports/learnability_at_start.json"
 
-TAKES = 8
-"""Rollouts per prompt: as many as GRPO compares by default."""
 _FIRST = 8
 """Number of prompts that are played first; if nearly every turn is cut or malformed, the others are not played."""
 _ROOM = 8
@@ -109,7 +107,7 @@ def run_learnability(prepared: Prepared) -> GateReport:
         RC1Error: when the judge has weight in the reward and cannot be asked.
     """
     run = prepared.run
-    trial = try_out(prepared, PROMPTS, TAKES)
+    trial = try_out(prepared, PROMPTS, ROLLOUTS)
     takes = takes_of(prepared, trial, ask_judge=trial.whole)
     effects = detectable(prepared, takes)
     gate = learnability_gate(takes, trial, effects)
@@ -140,7 +138,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
     if _has_passed(prepared):
         return f"learnability passed before, by {START_REPORT}"
     began = time.monotonic()
-    trial = try_out(prepared, prompts, TAKES)
+    trial = try_out(prepared, prompts, ROLLOUTS)
     takes = takes_of(prepared, trial, ask_judge=False)
     if trial.whole and prepared.judge is not None and learnable(takes).flat.value > MAX_FLAT:
         takes = takes_of(prepared, trial, ask_judge=True)  # the judge may tell apart what verification scores the same
@@ -156,7 +154,7 @@ def check_learnable(prepared: Prepared, seeds: Sequence[int]) -> str:
         )
     group = learnable(takes)
     return (
-        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {TAKES} rollouts each "
+        f"learnability passed after {seconds:.0f} s: of {group.prompts} prompts with {ROLLOUTS} rollouts each "
         f"{group.pass_n.value:.0%} are solved by one of them, {group.flat.value:.0%} show no difference"
     )
 

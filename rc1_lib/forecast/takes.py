@@ -11,6 +11,8 @@ from typing import Any
 from rc1_lib.forecast.estimate import Estimate, exactly, mean_of, share_of
 from rc1_lib.records import Bucket, Task
 
+ROLLOUTS = 8
+"""Rollouts per prompt when training tries whether anything can be learned: as many as GRPO compares by default."""
 POWER = 0.8
 """The usual convention (Cohen 1988, section 2.4): one evaluation in five misses an effect that exists."""
 LEAST = 8

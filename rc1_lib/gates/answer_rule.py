@@ -7,6 +7,7 @@ to be right and answers known to be wrong, all made from the pool's own gold ans
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -27,6 +28,9 @@ tried."""
 MIN_GOLDS = 2
 """Fewest different golds of a task, except yes and no. With one, a rule that accepts another question's answer would go
 unnoticed."""
+MAX_ONE_GOLD = 0.8
+"""Largest share of a task's source questions with one and the same gold: above it a policy that always says it has
+nearly all of the reward, and no other gate sees it, since a constant is their measure of chance."""
 _SHOWN = 300
 """Characters of an answer that an offender shows."""
 _ADVICE = (
@@ -46,7 +50,19 @@ def answer_rule_gate(
         rule_of: maps a task's name to its rule.
         most_golds: maximum number of a task's gold answers that test answers are made from.
     """
-    return judged(reports_of(pool_golds(rows, most_golds), rule_of))
+    found = judged(reports_of(pool_golds(rows, most_golds), rule_of))
+    return replace(found, checks=(*found.checks, *_constants(rows)))
+
+
+def _constants(rows: pl.DataFrame) -> Iterator[Check]:
+    """Check for each task that no single answer is right for nearly all of its source questions."""
+    questions = rows.select("task", "source_id", "answer").unique()
+    most = questions.group_by("task").agg(
+        share=pl.col("answer").value_counts(normalize=True).struct["proportion"].max()
+    )
+    for task, share in most.sort("task").iter_rows():
+        advice = "a policy that always says it is paid nearly everywhere: add questions with other answers"
+        yield at_most(f"most frequent gold, share of questions[{task}]", share, MAX_ONE_GOLD, advice)
 
 
 def reports_of(samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule]) -> dict[Task, RuleReport]:

@@ -8,7 +8,7 @@ from rc1_lib.calibration.derived import WEIGHTS
 from rc1_lib.config.foreign_gates import foreign_gates
 from rc1_lib.config.thresholds import Gates
 from rc1_lib.errors import ConfigError, RC1Error
-from rc1_lib.evidence import ALL_NAMES, Evidence, described
+from rc1_lib.evidence import Evidence, described
 from rc1_lib.gates import (
     answer_rule,
     anti_simulation,
@@ -39,6 +39,7 @@ from rc1_lib.gates.spec import NIGHTLY, GateSpec, Round
 from rc1_lib.judge.providers import LIVE
 from rc1_lib.records import GateResult, Status
 from rc1_lib.run import Run
+from rc1_lib.vouched import VOUCHED
 from rc1_lib.workspace.file_hashes import stamps
 
 _HOUSE = (
@@ -62,8 +63,8 @@ def all_gates() -> tuple[GateSpec, ...]:
             raise ConfigError(f"{said}: found a {type(gate.spec).__name__}, expected a rc1_lib.gates.spec.GateSpec")
         if name in taken:
             raise ConfigError(f"{said}, a name of RC1's own; give it another one")
-        if unknown := [file for file in gate.spec.reads if file not in ALL_NAMES]:
-            raise ConfigError(f"{said}, which reads {', '.join(unknown)}; expected some of {', '.join(ALL_NAMES)}")
+        if unknown := [file for file in gate.spec.reads if file not in VOUCHED]:
+            raise ConfigError(f"{said}, which reads {', '.join(unknown)}; expected some of {', '.join(VOUCHED)}")
     return (*house, *(gate.spec for gate in foreign_gates().values()))
 
 

@@ -35,7 +35,7 @@ from rc1_lib.text.tokens import holding_one_of
 
 SolverOf = Callable[[Row], Solver | None]
 """Row -> the exact solver of its questions; None if there is none."""
-BY_WORDS = "needing rows recognised by words alone"
+BY_WORDS, BY_TASK = "needing rows recognised by words alone", "needing rows recognised by their task alone"
 _READ = 500
 """Most prompts of a task that the reader answers: enough for an interval of a few percentage points."""
 _SHOWN = 200
@@ -66,6 +66,13 @@ _MAX_ROWS = 0.005
 _MAX_BY_WORDS = 0.85
 """How much more often the words by which rows withhold something may stand in needing rows than in complete ones. At 1
 a rule on these words asks where it should and nowhere else, so that nothing else would be learned."""
+_TASK_ADVICE = (
+    "a rule that asks in some tasks and never in the others tells needing rows from complete ones: withhold something "
+    "in fewer rows of a task (pool.recipes.*.withhold), or give the others questions from which something can be "
+    "withheld"
+)
+_FEWEST = 30
+"""Fewest prompts of a file that need asking, and that do not, for a verdict on tasks."""
 _RULES = 5
 """Number of the most common words that are tried alone."""
 _WORDS_ADVICE = (
@@ -158,6 +165,7 @@ def _judged(files: Mapping[str, pl.DataFrame], solver_of: SolverOf) -> GateResul
             listed += [_offender(one.row, one.file, name, one.row["answer"], "a wrong answer") for one in right]
     for task, tally in of_task.items():
         checks += _by_words(task, tally)
+    checks += _by_task(list(of_task.values()))
     for task, tally in of_task.items():
         checks += [info(f"{name}[{task}]", count) for name, count in sorted(tally.rows.items())]
     return GateResult("missing_piece", tuple(checks), offenders=tuple(listed[:MAX_OFFENDERS]))
@@ -317,6 +325,23 @@ def _by_words(task: str, tally: _Tally) -> Iterator[Check]:
         apart, needing, complete = max(found)
         yield at_most(f"{BY_WORDS}, low end[{task}]", apart, _MAX_BY_WORDS, _WORDS_ADVICE)
         yield info(f"the words in needing rows, in complete ones, shares[{task}]", f"{needing:.3f}, {complete:.3f}")
+
+
+def _by_task(tallies: Sequence[_Tally]) -> Iterator[Check]:
+    """Yield the check that the task alone does not tell which rows need a clarification, if there are several tasks.
+
+    The best such rule asks in the tasks that have more of the needing rows than of the complete ones. The figure is the
+    worst file's, of those that have rows of both kinds.
+    """
+    found = []
+    for file in {name for tally in tallies for name in tally.texts}:
+        kinds = [[needs for needs, _ in tally.texts[file].values()] for tally in tallies if file in tally.texts]
+        needing, complete = ([sum(needs is kind for needs in task) for task in kinds] for kind in (True, False))
+        if min(sum(needing), sum(complete)) >= _FEWEST:
+            shares = zip(needing, complete, strict=True)
+            found.append(sum(max(0.0, n / sum(needing) - m / sum(complete)) for n, m in shares))
+    if found and len(tallies) > 1:
+        yield at_most(BY_TASK, max(found), _MAX_BY_WORDS, _TASK_ADVICE)
 
 
 def _apart(texts: Iterable[tuple[bool, str]], rules: Sequence[Sequence[str]]) -> Iterator[tuple[float, float, float]]:

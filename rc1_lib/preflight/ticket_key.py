@@ -163,7 +163,9 @@ def revoke_for_good(run: Run, digest: str | None, reason: str) -> None:
     # Without this folder no preflight has ever issued a ticket here.
     for path in (*([ours] if ours.parent.is_dir() else []), *([key.revoked] if key else [])):
         try:
-            with path.open("ab") as stream:
+            with path.open("ab+") as stream:
+                if stream.tell() and (stream.seek(-1, os.SEEK_END), stream.read(1))[1] != b"\n":
+                    stream.write(b"\n")  # a full disk cut the last line off: it stays a line of its own
                 stream.write(orjson.dumps(line) + b"\n")
                 stream.flush()
                 os.fsync(stream.fileno())

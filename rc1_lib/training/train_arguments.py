@@ -19,12 +19,12 @@ Seeds = Sequence[int] | Literal["all"] | None
 """Some of the configured seeds, "all" of them, or None for the first."""
 
 
-def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
+def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None, *, start_over: bool = False) -> list[int]:
     """Return the seeds to train.
 
     Raises:
-        ConfigError: if the configuration, and so the ticket, does not name a seed; or if several seeds would resume
-            from one checkpoint.
+        ConfigError: if the configuration, and so the ticket, does not name a seed; if several seeds would resume from
+            one checkpoint; or if what is resumed would be removed first.
     """
     known = run.config.seeds
     chosen = list(known) if seeds == "all" else list(dict.fromkeys(seeds or known[:1]))
@@ -33,6 +33,10 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None) -> list[int]:
         raise ConfigError(
             f"seed {unknown[0]} is not in `seeds` ({', '.join(map(str, known))}), which the ticket covers; use one of "
             "them, or add it with --set seeds=[...] and run the preflight again"
+        )
+    if resume_from is not None and start_over:
+        raise ConfigError(
+            f"--resume-from {resume_from} with --start-over, which removes the checkpoints; give one of them"
         )
     if resume_from is not None and len(chosen) > 1:
         raise ConfigError(

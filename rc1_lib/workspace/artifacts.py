@@ -70,7 +70,8 @@ class Workspace:
         for base in (self.root.resolve(), PROJECT_ROOT):
             if real.is_relative_to(base):
                 return real.relative_to(base).as_posix()
-        return path.name
+        # In a folder that is linked to another disk
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
 
     def manifest_path(self, relative: str) -> Path:
         """Return the path of the manifest of the data file `relative`."""

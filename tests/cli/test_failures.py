@@ -238,6 +238,11 @@ def test_secret_is_masked_in_base64(before: str) -> None:
     assert b"planted" not in b"".join(base64.b64decode(piece + "=" * (-len(piece) % 4)) for piece in shown.split("***"))
 
 
+@pytest.mark.parametrize("before", ["Authorization: Bearer ", "x-api-key: ", "SECRET_KEY=", '"my-access-token": "'])
+def test_value_after_the_name_of_a_credential_is_masked(before: str) -> None:
+    assert conceal(f"sent {before}{PLANTED} now", ()) == f"sent {before}*** now"
+
+
 def test_text_that_only_resembles_a_secret_is_kept() -> None:
     text = "max_tokens: 128; key: gates.mix; a // b; tokens=5; see https://host/v1?page=2 and mail@host"
     assert conceal(text, ()) == text
@@ -254,6 +259,13 @@ def test_bundle_has_hashes_of_the_data_but_not_the_data(rc1: Rc1, workspace: Pat
     }  # fmt: skip
     assert not any(name.startswith("data/") for name in files)
     assert "configs/local.yaml" in files
+
+
+def test_bundle_lists_a_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    name = os.fsdecode(b"data/caf\xe9.jsonl")
+    write_text(tmp_path / name, "{}")
+    listed = json.loads(read_package(write_failpack(Workspace(tmp_path)))["FINGERPRINTS.json"])
+    assert [one["path"] for one in listed["data"]] == [name]
 
 
 def test_bundle_has_no_dialogues_and_no_rows(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_train_fails_before_a_server_starts_when_another_run_holds_the_workspace
     [
         ("--seed 77", "seed 77 is not in `seeds` (20250820"),
         ("--all-seeds --resume-from latest", "a checkpoint belongs to one run, but 3 seeds were given"),
+        ("--start-over --resume-from latest", "with --start-over, which removes the checkpoints"),
         ("--control random --no-evaluate", "leave out --no-evaluate"),
         ("--resume-from 4", "no such checkpoint; steps in"),
     ],

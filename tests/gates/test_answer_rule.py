@@ -84,12 +84,20 @@ def test_few_gold_answers_leave_shares_undecided_except_for_yes_or_no_answers(ro
 
 def test_identical_gold_answers_fail(rows: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     alike = rows.filter(pl.col("task") == "hotpotqa").with_columns(answer=pl.lit("Paris"), aliases=pl.lit([]))
-    assert failed(judged(alike)) == {"different golds[hotpotqa]"}
+    constant = "most frequent gold, share of questions[hotpotqa]"
+    assert failed(judged(alike)) == {"different golds[hotpotqa]", constant}
     monkeypatch.setattr(answer_rule, "MIN_KINDS", 30)
     assert failed(judged(alike)) == {
-        "different golds[hotpotqa]",
+        "different golds[hotpotqa]", constant,
         "kinds of spellings asked about[hotpotqa]", "kinds of wrong answers asked about[hotpotqa]",
     }  # fmt: skip
+
+
+def test_a_verdict_that_is_right_for_nearly_all_questions_fails(rows: pl.DataFrame) -> None:
+    verdicts = rows.filter(pl.col("task") == "strategyqa")
+    assert failed(judged(verdicts)) == set()
+    constant = verdicts.with_columns(answer=pl.lit("yes"))
+    assert failed(judged(constant)) == {"most frequent gold, share of questions[strategyqa]"}
 
 
 def test_the_rule_of_a_custom_task_is_checked(rows: pl.DataFrame) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rc1_lib import records
-from rc1_lib.gates.missing_piece import BY_WORDS, Fault, SolverOf, as_seen, missing_piece_gate
+from rc1_lib.gates.missing_piece import BY_TASK, BY_WORDS, Fault, SolverOf, as_seen, missing_piece_gate
 from rc1_lib.records import GateResult, Status
 from rc1_lib.rows.closure import closure
 from tests.gates import toy_pieces
@@ -83,6 +83,19 @@ def test_words_that_stand_in_needing_rows_alone_fail() -> None:
     for row in plain:
         row["messages"][1]["content"] = f"{row['messages'][1]['content']} Name the one."
     assert failing(judged(rows[:60] + plain, none)) == {check}, "a word that stands everywhere hides no other"
+
+
+def test_rows_that_their_task_alone_tells_apart_fail() -> None:
+    asking = [toy_pieces.row(number, "gone") for number in range(60)]
+    plain = [toy_pieces.row(number, "complete") for number in range(60, 120)]
+    for row in plain:
+        row["task"] = "strategyqa"
+    assert failing(judged(asking + plain, none)) == {BY_TASK}
+    for row in plain[:20]:
+        row["task"] = "hotpotqa"
+    result = judged(asking + plain, none)
+    assert failing(result) == set() and values(result)[BY_TASK] == pytest.approx(2 / 3)
+    assert failing(judged(asking[:20] + plain[-20:], none)) == set(), "few rows say nothing"
 
 
 def silent(row: Row) -> None:

@@ -128,3 +128,12 @@ def test_unreadable_revocation_list_is_an_error(passed: Run, signing_key: Path) 
     assert read_json(passed.workspace.path(TICKET))["revoked"]["reason"] == "a failed nightly run", (
         "the note in the ticket is still written"
     )
+
+
+def test_revocation_after_a_torn_line_is_a_line_of_its_own(ticketed: Run) -> None:
+    issue_ticket(ticketed)
+    torn = ticketed.workspace.path(REVOKED)
+    torn.write_bytes(b'{"time": "2026-11-')
+    revoke_ticket(ticketed, "drift")
+    assert [line[:9] for line in torn.read_bytes().splitlines()] == [b'{"time": ', b'{"time":"']
+    assert torn.read_bytes().endswith(b"\n")

@@ -209,3 +209,12 @@ def test_default_workspace_is_the_current_folder_if_it_is_one(tmp_path: Path, mo
         default_root()
     write(Workspace(tmp_path), b"data")
     assert default_root() == tmp_path.resolve()
+
+
+def test_file_in_a_folder_linked_to_another_disk_has_the_name_that_the_workspace_gives_it(tmp_path: Path) -> None:
+    place, disk = Workspace(tmp_path / "workspace"), tmp_path / "disk"
+    (disk / "step_00004").mkdir(parents=True)
+    place.root.mkdir()
+    (place.root / "checkpoints").symlink_to(disk)
+    assert place.name(place.root / "checkpoints/step_00004") == "checkpoints/step_00004"
+    assert place.name(disk / "step_00004") == "step_00004"

@@ -141,7 +141,10 @@ class Logging(Callback):
         for name, value in numbers.items():
             self._board.add_scalar(name, value, trainer.step)
         for tracker in self._trackers:
-            tracker.log(trainer.step, numbers)
+            try:
+                tracker.log(trainer.step, numbers)
+            except Exception as error:  # it only observes; the step's checkpoint comes next
+                self._log.line(f"step {trainer.step} was not logged by {type(tracker).__name__}: {error}")
         note = " ".join(f"{words} {numbers[name]:.4g}" for name, words in _NOTED.items() if name in numbers)
         self._log.line(f"step {trainer.step}/{trainer.max_steps} {note} {numbers['sec_per_step']:.2f} s")
         report_progress(STAGE, trainer.step, trainer.max_steps, note)

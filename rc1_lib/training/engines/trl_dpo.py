@@ -130,6 +130,9 @@ class TrlDPO(PolicyEngine):
             self._made = self._make()
         trainer, training = self._made, self.policy.training
         trainer.train_dataset = data
+        # Minibatches of one size: a last one of few pairs would move the policy as far as a whole one
+        updates = -(-len(data) // trainer.args.gradient_accumulation_steps)
+        trainer.args.gradient_accumulation_steps = -(-len(data) // updates)
         # TRL shuffles with torch's global generator.
         set_seed(int(torch.randint(2**31, (), generator=self._minibatch_rng)))
         gc.freeze()  # TRL collects garbage first; scanning everything loaded before would take 0.4 s

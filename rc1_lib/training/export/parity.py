@@ -81,7 +81,7 @@ def parity(policy: Logits, model: Logits, greedy: Sequence[Trajectory], precisio
         chosen_N = torch.tensor(episode.ids[1:])[own_N]
         ours_NV, theirs_NV = (read(ids_1T)[0].float().cpu()[own_N] for read in (policy, model))
         difference = float((ours_NV - theirs_NV).abs().max())
-        worst = difference if not difference <= worst else worst  # keeps a NaN
+        worst = math.nan if math.isnan(difference + worst) else max(worst, difference)
         best_N2 = ours_NV.topk(2, dim=-1).values
         close_N = best_N2[:, 0] - best_N2[:, 1] <= tolerance
         other += int(((theirs_NV.argmax(dim=-1) != chosen_N) & ~close_N).sum())

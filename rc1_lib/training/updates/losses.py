@@ -37,6 +37,8 @@ def kl_k3(logprobs: Tensor, ref_logprobs: Tensor) -> Tensor:
 KL_GAIN, KL_BOUND = 0.1, 0.2
 """How strongly the coefficient reacts to the relative error (KL / target - 1), and the bound of the error: those of
 Ziegler et al., see `AdaptiveKL`."""
+KL_RANGE = 10.0
+"""The factor by which the coefficient may leave the initial one."""
 
 
 class FixedKL:
@@ -65,7 +67,9 @@ class AdaptiveKL(FixedKL):
 
         error = clip(KL / target - 1, -KL_BOUND, KL_BOUND);  coef <- coef * (1 + KL_GAIN * error)
 
-    Source: Ziegler et al., "Fine-Tuning Language Models from Human Preferences" (2019), section 2.2.
+    Source: Ziegler et al., "Fine-Tuning Language Models from Human Preferences" (2019), section 2.2. Here the
+    coefficient stays within a factor of `KL_RANGE` of the initial one: a long run that begins below its target would
+    otherwise leave the KL without a price, and need as long to find it again.
     """
 
     def __init__(self, coef: float, *, target: float) -> None:
@@ -75,6 +79,7 @@ class AdaptiveKL(FixedKL):
             target: target of the mean KL per action token, in nats, above 0.
         """
         super().__init__(coef)
+        self._least, self._most = coef / KL_RANGE, coef * KL_RANGE
         if not (coef > 0 and target > 0):
             raise ValueError(f"an adaptive KL needs a coefficient and a target above 0; found {coef} and {target}")
         self.target = target
@@ -82,7 +87,7 @@ class AdaptiveKL(FixedKL):
     def update(self, kl: float) -> None:
         """Adjust the coefficient once, given an iteration's mean KL per action token in nats."""
         error = min(max(kl / self.target - 1, -KL_BOUND), KL_BOUND)
-        self.coef *= 1 + KL_GAIN * error
+        self.coef = min(max(self.coef * (1 + KL_GAIN * error), self._least), self._most)
 
 
 def kl_control(coef: float, target: float, *, fixed: bool = False) -> FixedKL:

@@ -48,6 +48,20 @@ def test_missing_tracker_package_is_rejected_before_a_file_is_written(
     assert not list(tmp_path.iterdir())
 
 
+def test_tracker_whose_server_is_away_ends_no_training(tmp_path: Path) -> None:
+    class Away:
+        def log(self, step: int, metrics: object) -> None:
+            raise ConnectionError("nobody answers")
+
+        def close(self) -> None: ...
+
+    log = TrainLog(tmp_path / "train.log")
+    logging = Logging(tmp_path / "metrics.jsonl", tmp_path / "tensorboard", log, [lambda _: Away()])
+    Trainer(Scale(), ScaleSetup(0.1), Doubling(), Counting(), [logging], 2, 0, FACTS).fit(None)
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+    assert "step 2 was not logged by Away: nobody answers" in (tmp_path / "train.log").read_text()
+
+
 @needs("mlflow")
 def test_tracked_run_logs_all_segments_and_ends_with_the_same_bytes(
     tiny: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
