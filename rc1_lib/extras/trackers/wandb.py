@@ -7,12 +7,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rc1_lib.errors import ConfigError
+
 
 class Run:
     """An offline run for `wandb sync` to upload. A resumed training adds another one with the same id."""
 
     def __init__(self, folder: Path, project: str, title: str, key: str, settings: Mapping[str, Any]) -> None:
-        """Start a run below `folder`/wandb."""
+        """Start a run below `folder`/wandb.
+
+        Raises:
+            ConfigError: when it would go online by settings of the current folder, which may name a server for the key.
+        """
+        mode = os.environ.get("WANDB_MODE") or "offline"
+        if mode != "offline" and (found := Path("wandb/settings").absolute()).exists():
+            raise ConfigError(
+                f"{found}: W&B reads the server's address from it, and would send WANDB_API_KEY there; remove it, and "
+                f"set WANDB_BASE_URL if you need another server"
+            )
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no telemetry
         import wandb
 
@@ -22,7 +34,7 @@ class Run:
             x_disable_stats=True, x_disable_meta=True, x_save_requirements=False,
         )  # fmt: skip
         self._run: Any = wandb.init(
-            mode=os.environ.get("WANDB_MODE") or "offline", dir=str(folder), project=project, name=title, id=key,
+            mode=mode, dir=str(folder), project=project, name=title, id=key,
             resume="allow", config=dict(settings), settings=silent,
         )  # fmt: skip
 

@@ -13,12 +13,14 @@ import pytest
 
 from rc1_lib.config.curriculum import Tracking
 from rc1_lib.errors import ConfigError
+from rc1_lib.extras.trackers.wandb import Run as WandbRun
 from rc1_lib.run import Run
 from rc1_lib.training.callbacks.logs import Logging, TrainLog
 from rc1_lib.training.callbacks.trackers import trackers_of
 from rc1_lib.training.checkpoint.manifest import fingerprint
 from rc1_lib.training.ppo_run import advance, prepare
 from rc1_lib.training.trainer import Trainer
+from rc1_lib.workspace.artifacts import write_text
 from tests.training.tiny_world import tiny_run
 from tests.training.toys import Counting, Doubling, Scale, ScaleSetup
 
@@ -46,6 +48,16 @@ def test_missing_tracker_package_is_rejected_before_a_file_is_written(
     with pytest.raises(ConfigError, match=rf"^tracking\.to .*'rc1\[{name}\]'"):
         train(tmp_path, name, 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_settings_of_the_current_folder_name_no_server_for_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "online")
+    write_text(tmp_path / "wandb/settings", "[default]\nbase_url = http://elsewhere\n")
+    with pytest.raises(ConfigError, match="wandb/settings: W&B reads the server's address from it"):
+        WandbRun(tmp_path / "logs", "rc1", "seed 7", "key", {})
 
 
 def test_tracker_whose_server_is_away_ends_no_training(tmp_path: Path) -> None:
