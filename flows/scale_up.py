@@ -18,6 +18,7 @@ from flows.run_names import named
 from rc1_lib.check_words import round_sentence
 from rc1_lib.errors import RC1Error
 from rc1_lib.gates.gate_list import check_waivers
+from rc1_lib.preflight.ticket import verify_ticket
 from rc1_lib.provenance.derived import Build
 from rc1_lib.records import PASSING, GateResult
 from rc1_lib.run import Run, open_recorded_run
@@ -74,7 +75,7 @@ def _scale_up(run: Run, ahead: Sequence[Step], build: Build) -> State[Any]:
         found, fault = _passed_before(run, step, build), ""
         if not found:
             with holding(run.workspace, "a scale-up"):
-                check_may_grow(run)  # again: a size may have taken hours, and the ticket may be revoked
+                verify_ticket(run)  # again: a size may have taken hours, and the ticket may be revoked
                 found, fault = _reached(run, step, build)
         looks += found
         sentence = _sentence(run, looks)

@@ -27,7 +27,7 @@ _QUERY = re.compile(
 )
 _NAMED = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:api|access|secret)[_\-]?key|secret|passw(?:or)?d|(?:auth|access|api)[_\-]?token|"
-    r"authorization)[\"']?[ \t]*[:=][ \t]*(?:bearer |basic )?[\"']?([^\s\"',;{}\[\]]+)",
+    r"authorization)[\"']?[ \t]*[:=][ \t]*[\"']?(?:(?:bearer|basic|token)[ \t]+)?[\"']?([^\s\"',;{}\[\]]+)",
     re.IGNORECASE,
 )
 _ARGUMENT = re.compile(

@@ -26,7 +26,7 @@ _NUMERAL = re.compile(
     rf"(?P<whole>(?:{_PART}|\d+))又(?P<of>(?:{_PART}|\d+))分之(?P<over>(?:{_PART}|\d+))|"
     rf"百分之\s*(?P<percent>{_PART}|[\d.]+)|(?P<below>{_PART}|\d+)分之(?P<above>{_PART}|\d+)|(?P<plain>{_PART})"
 )
-_KILO = re.compile(r"(?<=\d)\s?千(?=[克米瓦卡帕焦赫伏]|字节|字節)")
+_KILO = re.compile(r"(?<=\d)\s?千(?=克(?!拉)|[米瓦卡帕焦赫伏]|字节|字節)")
 """A thousand that belongs to the unit: 72千克 is 72 kg."""
 _MINUS = re.compile(r"负|負|零下")
 VAGUE = re.compile(rf"[几幾]|半|(?:[{_MARKS}]|\d\s?)[个個元块天只人]?[多余餘](?!出|少)|数[十百千万]")

@@ -37,7 +37,7 @@ _DENIALS = (
     r"\b(?:bogus|nonsense|invalid|a lie)\b",
     r"何止|岂止|豈止|忽略|误为|誤為",
     r"\btoo (?:many|much|few|little|high|low|big|small|large)\b",
-    r"(?<!没)[不没沒非勿](?!过)|错|錯|但|未[必到满滿足达達]|除了|除.{1,6}[以之]?外|以外|除外|排除|才怪|有[误誤]|否[定认認]",
+    r"(?<!没)[不没沒非勿](?!过)|错|錯|但|未[必到满滿足达達]|除了|除.{1,6}[以之]?外|\d\s?(?:以外|除外)|排除\s?\d|才怪|有[误誤]|否[定认認]",
 )
 _CONDITIONS = (r"\b(?:if|unless|suppose|assuming)\b", r"如果|假如|假设|要是|除非|若")
 _COMPARISONS = (

@@ -19,6 +19,10 @@ _ANY_HAN = re.compile(f"[{_HAN}]")
 _TOKEN = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
 _WHOLE_NUMBER = re.compile(r"\s*[-+$]*\d[\d,]*\s*")
 _SIGN_OR_POINT = re.compile(r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)|(?<=\d)/(?=\d)")
+_BETWEEN_DIGITS = re.compile(r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)|(?<=\d)[^\w\s,](?=\d)")
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
+_HALF_WIDTH = str.maketrans({mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)})
+_ENDS = "。，、；：！？ 　"
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 """Answers that get no credit for shared tokens, as in HotpotQA's evaluation."""
 
@@ -32,9 +36,9 @@ def same_name(given: str, gold: str, aliases: Sequence[str] = ()) -> bool:
     """Whether `given` is `gold` or one of its aliases after `normalise_name`.
 
     This differs from the published rule in two ways. An answer without a letter or digit is never right, even if
-    nothing is left of the gold answer ("A", "!!!"). If the gold answer is a whole number, or in Chinese, for which
-    nothing is published, all other punctuation and the width of letters are ignored, but signs and decimal points
-    count, and of a number fractions: "-12", "1.2" and "1/2" are not 12, and "12。" is.
+    nothing is left of the gold answer ("A", "!!!"). If the gold answer is a whole number, the width of digits and
+    Chinese marks at the ends are ignored; if it is in Chinese, for which nothing is published, all punctuation and the
+    width of letters. But signs, decimal points and fractions count: "-12", "1.2" and "1/2" are not 12, and "12。" is.
     """
     return any(_same(given, accepted) for accepted in (gold, *aliases))
 
@@ -51,16 +55,19 @@ def name_f1(given: str, gold: str, aliases: Sequence[str] = ()) -> float:
 def _same(given: str, gold: str) -> bool:
     if not any(mark.isalnum() for mark in given):
         return False
-    number = _WHOLE_NUMBER.fullmatch(gold) is not None
-    if not number and not _ANY_HAN.search(gold):
-        return normalise_name(given) == normalise_name(gold)
-    return _marks(given, number) == _marks(gold, number) and _wide_name(given) == _wide_name(gold)
+    if _WHOLE_NUMBER.fullmatch(gold):
+        said = given.translate(_HALF_WIDTH).strip(_ENDS)
+        alike = normalise_name(said) == normalise_name(gold)
+        return alike and _SIGN_OR_POINT.findall(said) == _SIGN_OR_POINT.findall(gold)
+    if _ANY_HAN.search(gold):
+        return _wide_name(given) == _wide_name(gold) and _marks(given) == _marks(gold)
+    return normalise_name(given) == normalise_name(gold)
 
 
-def _marks(text: str, number: bool) -> list[str]:
-    """Return signs and decimal points, and fractions of a number; between the parts of a date a slash is a hyphen."""
-    wide = unicodedata.normalize("NFKC", text)
-    return _SIGN_OR_POINT.findall(wide if number else wide.replace("/", " "))
+def _marks(text: str) -> list[bool]:
+    """Return for each sign, and each mark between two digits but a comma, whether it is a decimal point."""
+    wide = unicodedata.normalize("NFKC", text).translate(_DASHES)
+    return [mark == "." for mark in _BETWEEN_DIGITS.findall(wide)]
 
 
 def _wide_name(text: str) -> str:

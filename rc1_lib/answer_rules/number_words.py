@@ -85,14 +85,13 @@ def _fraction(words: Sequence[str]) -> Fraction | None:
 
 
 def adds_a_part(words: Sequence[str]) -> bool:
-    """Whether `words` begin with `and a half`, `and one quarter` or the like, and not with `and a third of`."""
-    return (
-        words[:1] == ["and"]
-        and words[1:2] in (["a"], ["one"])
-        and words[2:3] != []
-        and words[2] in _PARTS
-        and (words[2] == "half" or words[3:4] != ["of"])
-    )
+    """Whether `words` begin with `and a half`, or with `and one quarter` or the like at their end or before a plural.
+
+    `and a third of them` and `and a fifth friend` say something else.
+    """
+    if words[:1] != ["and"] or words[1:2] not in (["a"], ["one"]) or len(words) < 3 or words[2] not in _PARTS:
+        return False
+    return words[2] == "half" or len(words) == 3 or words[3].endswith("s")
 
 
 def _whole(words: Sequence[str]) -> tuple[Fraction, int]:

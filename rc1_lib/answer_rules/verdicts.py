@@ -25,7 +25,7 @@ _MARK_UP = re.compile(
 )
 _QUOTES = re.compile('["“”„«»「」『』‘]')
 _CLAUSES = re.compile(
-    r"[,.;:!=>\n，。；：！、—–|…]+|\?|？|/|\s-+\s|\s*\b(?:or|and|(?<!anything )but|wait|i mean|sorry|rather|instead|"
+    r"[,.;:!=>\n，。；：！、—–|…]+|\?|？|/|\s-+\s|\s*\b(?:or|and|(?<!anything\s)but|wait|i mean|sorry|rather|instead|"
     r"actually|however|versus|vs|then|although|though)\b\s*"
 )
 _ADVERBS = (
@@ -123,7 +123,7 @@ _DOUBT_OF_IT = re.compile(
     r"either|neither|both$|debatable|(?:my )?(?:best )?guess|scratch that|"
     r"could (?:also )?be (?:either|yes|no)|cannot be|can't be|"
     r"(?:i|we) (?:cannot|can't|do not|don't)|(?:kind|sort) of$|as if$|(?:just )?(?:kidding|joking)|lol$|jk$|"
-    r"(?:i )?lied|sarcastically$|(?:the )?(?:opposite|reverse)|i (?:take|took) (?:it|that) back|(?:i )?retract)\b"
+    r"(?:i )?lied|sarcastically$|i (?:take|took) (?:it|that) back|(?:i )?retract)\b"
 )
 """A doubt about the verdict itself, at the beginning of a later clause."""
 _CONDITION = re.compile(

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import nan
 
 import numpy as np
 import orjson
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from rc1_lib.calibration.derived import JUDGE_BASELINE, WEIGHTS, Body, another, read_baseline
 from rc1_lib.calibration.judged_rows import real_checks
-from rc1_lib.checks import at_least, at_most, equal, info, within
+from rc1_lib.checks import at_least, equal, info, within
 from rc1_lib.config.judge import BASELINE_PATH
 from rc1_lib.errors import RC1Error
 from rc1_lib.judge.judge import Judge, check_judge, fresh_scores, open_judge, open_store
@@ -37,7 +38,7 @@ from rc1_lib.workspace.artifacts import FileState, now, read_manifest, recorded_
 
 # Drift: the same judge version grades the same dialogues as before, within a fixed bound.
 
-GATE = "judge_drift"
+GATE, ORDER = "judge_drift", "overall: correlation with the grades of then"
 MIN_DIALOGUES = 30
 """Fewest dialogues to compare, and to record: half of the published set."""
 MIN_COVERAGE = 0.9
@@ -45,9 +46,9 @@ MIN_COVERAGE = 0.9
 _MAX_SHIFT = 0.08
 """By how much the medians of a dimension may move in the mean, up or down: as if eight of a hundred
 dialogues had gone from 0 to 1."""
-_MAX_SCATTER = 0.1
-"""By how much a dialogue's grades may move, up or down, apart from noise: a judge that gave its grades to other
-dialogues would keep every mean."""
+_MIN_ORDER, _LEAST_SPREAD = 0.5, 0.1
+"""Smallest correlation of the dialogues' grades with those of then: a judge that gave its grades to other dialogues
+would keep every mean. Dialogues whose grades hardly differed (standard deviation) have no order that noise spares."""
 _MOVED = (
     "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
     "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you start a new "
@@ -78,23 +79,24 @@ class AskedAgain:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """By how much one dimension's grades moved between two times.
+    """How grades moved between two times.
 
     Attributes:
-        shift: mean difference of the medians of a dialogue's samples.
-        scatter: root mean square of the differences of a dialogue's means, less what noise between samples explains,
-            up to four standard errors; 0 if noise explains all.
+        shift: dimension or `overall` -> mean difference of the medians of a dialogue's samples.
+        order: correlation of the dialogues' overall means then and now; NaN if those of one time are all equal.
+        spread: standard deviation of the means of then, over dialogues.
     """
 
-    shift: float
-    scatter: float
+    shift: Mapping[str, float]
+    order: float
+    spread: float
 
 
-def judge_drift_gate(moved: Mapping[str, Moved], asked: AskedAgain, recorded: str) -> GateResult:
-    """Check that the model version has not changed, and that grades have not moved, in the mean or by dialogue.
+def judge_drift_gate(moved: Moved, asked: AskedAgain, recorded: str) -> GateResult:
+    """Check that the model version has not changed, that medians have not moved in the mean, and their order stays.
 
     Args:
-        moved: by how much each dimension moved, over the dialogues scored both times.
+        moved: how the grades moved, over the dialogues scored both times.
         asked: the result of asking about the fixed set.
         recorded: when the baseline was recorded.
     """
@@ -110,8 +112,10 @@ def judge_drift_gate(moved: Mapping[str, Moved], asked: AskedAgain, recorded: st
             "too few to distinguish drift from noise: find out why the others have no score, or record a larger set",
         ),
         equal("model versions", asked.versions[1], asked.versions[0], _RENAMED),
-        *(within(f"{name}: medians moved by", by.shift, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.items()),
-        *(at_most(f"{name}: dialogues moved by", by.scatter, _MAX_SCATTER, _MOVED) for name, by in moved.items()),
+        *(within(f"{name}: medians moved by", by, -_MAX_SHIFT, _MAX_SHIFT, _MOVED) for name, by in moved.shift.items()),
+        at_least(ORDER, moved.order, _MIN_ORDER, _MOVED)
+        if moved.spread >= _LEAST_SPREAD
+        else info(ORDER, f"not checked: the grades of then differ by {moved.spread:.2f} only"),
         info("baseline recorded", recorded),
     ]  # fmt: skip
     return GateResult(GATE, tuple(checks))
@@ -231,24 +235,15 @@ def drift_verdict(run: Run, where: str | None = None) -> GateResult:
     return GateResult(gate.name, (*gate.checks, *marks))
 
 
-def _moved(
-    samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]
-) -> dict[str, Moved]:
-    """Return by how much grades moved, then to now, by dimension and overall; each array is (samples, dimensions)."""
+def _moved(samples: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]], dimensions: Sequence[str]) -> Moved:
+    """Return how grades moved, then to now; each array is (samples, dimensions)."""
     if not samples:
-        return {}
+        return Moved({}, nan, 0.0)
     both = [tuple(np.column_stack([scores, scores.mean(axis=1)]) for scores in pair) for pair in samples]
     shift = np.mean([np.median(now, axis=0) - np.median(then, axis=0) for then, now in both], axis=0)
-    square = np.mean([(now.mean(axis=0) - then.mean(axis=0)) ** 2 for then, now in both], axis=0)
-    # Each sample's variance is pooled over dialogues and times; a judge asked once has none that is known
-    one_by_one = [scores for pair in both for scores in pair]
-    free = sum(len(scores) - 1 for scores in one_by_one)
-    variance = sum(((scores - scores.mean(axis=0)) ** 2).sum(axis=0) for scores in one_by_one) / max(free, 1)
-    noise = variance * np.mean([1 / len(then) + 1 / len(now) for then, now in both])
-    explained = noise * (1 + 4 * np.sqrt(2 / len(both)))
-    scatter = np.sqrt(np.maximum(square - explained, 0.0))
-    found = zip(shift.tolist(), scatter.tolist(), strict=True)
-    return {name: Moved(*each) for name, each in zip((*dimensions, OVERALL), found, strict=True)}
+    then, now = (np.array([pair[time][:, -1].mean() for pair in both]) for time in (0, 1))
+    order = float(np.corrcoef(then, now)[0, 1]) if then.std() and now.std() else nan
+    return Moved(dict(zip((*dimensions, OVERALL), shift.tolist(), strict=True)), order, float(then.std()))
 
 
 ASKED_STORE = "data/judge/baseline/asked.sqlite"

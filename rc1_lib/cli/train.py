@@ -233,9 +233,11 @@ def _training_tables(report: dict[str, Any]) -> list[Table]:
 
 
 def _train_small(session: Session, path: Path, resume_from: str | None, start_over: bool) -> int:
+    from rc1_lib.training.train_arguments import check_kept
     from rc1_lib.training.train_local import train_small
     from rc1_lib.workspace.artifacts import Workspace
 
+    check_kept(resume_from, start_over)
     with stages():
         done = train_small(
             path, session.workspace, resume_from, session.options.settings, session.show, start_over=start_over

@@ -79,8 +79,8 @@ def ppo_eval_gate(
     """Judge a policy's comparison with the one it started from.
 
     The point value decides a check; a line of information has the paired interval and says whether all of it passes.
-    Checks on right answers compare an end of their interval, as their names say; of a task with too few prompts for an
-    interval nothing is checked, and a line says so. Too few prompts of all are an error, whatever the values. With
+    Checks on right answers compare an end of their interval, as their names say; of a task with one or two source
+    questions nothing is checked, and a line says so. Too few prompts of all are an error, whatever the values. With
     several training seeds, each must also pass separately, since a mean can hide a seed that failed.
 
     Args:
@@ -210,9 +210,9 @@ def _right(evaluation: Evaluation) -> list[Check]:
 
 
 def _of_task(name: str, highs: Sequence[float], advice: str) -> Check:
-    """Check that no end is below 0. One to three prompts have no interval: nothing can be said of them."""
+    """Check that no end is below 0. Prompts of one or two source questions have no interval."""
     if any(map(isnan, highs)):
-        return info(name, "not checked: too few prompts for an interval")
+        return info(name, "not checked: too few source questions for an interval")
     return at_least(name, min(highs), 0.0, advice)
 
 

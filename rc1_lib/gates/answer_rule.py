@@ -31,6 +31,8 @@ unnoticed."""
 MAX_ONE_GOLD = 0.8
 """Largest share of a task's source questions with one and the same gold: above it a policy that always says it has
 nearly all of the reward, and no other gate sees it, since a constant is their measure of chance."""
+_FEWEST = 30
+"""Fewest source questions for that verdict: of a few all may have one answer by chance."""
 _SHOWN = 300
 """Characters of an answer that an offender shows."""
 _ADVICE = (
@@ -57,12 +59,12 @@ def answer_rule_gate(
 def _constants(rows: pl.DataFrame) -> Iterator[Check]:
     """Check for each task that no single answer is right for nearly all of its source questions."""
     questions = rows.select("task", "source_id", "answer").unique()
-    most = questions.group_by("task").agg(
-        share=pl.col("answer").value_counts(normalize=True).struct["proportion"].max()
-    )
-    for task, share in most.sort("task").iter_rows():
+    proportions = pl.col("answer").value_counts(normalize=True).struct["proportion"]
+    most = questions.group_by("task").agg(pl.len(), share=proportions.max())
+    for task, asked, share in most.sort("task").iter_rows():
+        name = f"most frequent gold, share of questions[{task}]"
         advice = "a policy that always says it is paid nearly everywhere: add questions with other answers"
-        yield at_most(f"most frequent gold, share of questions[{task}]", share, MAX_ONE_GOLD, advice)
+        yield at_most(name, share, MAX_ONE_GOLD, advice) if asked >= _FEWEST else info(name, share)
 
 
 def reports_of(samples: Mapping[Task, Sample], rule_of: Callable[[Task], Rule]) -> dict[Task, RuleReport]:

@@ -19,6 +19,18 @@ Seeds = Sequence[int] | Literal["all"] | None
 """Some of the configured seeds, "all" of them, or None for the first."""
 
 
+def check_kept(resume_from: str | None, start_over: bool) -> None:
+    """Reject a start that would remove the checkpoint from which it resumes.
+
+    Raises:
+        ConfigError: if both are wanted.
+    """
+    if resume_from is not None and start_over:
+        raise ConfigError(
+            f"--resume-from {resume_from} with --start-over, which removes the checkpoints; give one of them"
+        )
+
+
 def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None, *, start_over: bool = False) -> list[int]:
     """Return the seeds to train.
 
@@ -34,10 +46,7 @@ def chosen_seeds(run: Run, seeds: Seeds, resume_from: str | None, *, start_over:
             f"seed {unknown[0]} is not in `seeds` ({', '.join(map(str, known))}), which the ticket covers; use one of "
             "them, or add it with --set seeds=[...] and run the preflight again"
         )
-    if resume_from is not None and start_over:
-        raise ConfigError(
-            f"--resume-from {resume_from} with --start-over, which removes the checkpoints; give one of them"
-        )
+    check_kept(resume_from, start_over)
     if resume_from is not None and len(chosen) > 1:
         raise ConfigError(
             f"--resume-from {resume_from}: a checkpoint belongs to one run, but {len(chosen)} seeds were given; give "

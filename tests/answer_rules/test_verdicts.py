@@ -31,7 +31,6 @@ def test_verdict_that_is_confirmed_stays() -> None:
         "Yes. That's a lie.",
         "Yes. Scratch that.",
         "Yes. The truth is no.",
-        "Yes. The opposite is true.",
         "Yes. I take it back.",
         "The answer is anything but yes",
         "!yes",

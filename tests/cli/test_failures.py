@@ -238,7 +238,10 @@ def test_secret_is_masked_in_base64(before: str) -> None:
     assert b"planted" not in b"".join(base64.b64decode(piece + "=" * (-len(piece) % 4)) for piece in shown.split("***"))
 
 
-@pytest.mark.parametrize("before", ["Authorization: Bearer ", "x-api-key: ", "SECRET_KEY=", '"my-access-token": "'])
+@pytest.mark.parametrize(
+    "before",
+    ["Authorization: Bearer ", "{'Authorization': 'Token  ", "x-api-key: ", "SECRET_KEY=", '"my-access-token": "'],
+)
 def test_value_after_the_name_of_a_credential_is_masked(before: str) -> None:
     assert conceal(f"sent {before}{PLANTED} now", ()) == f"sent {before}*** now"
 

@@ -140,12 +140,12 @@ def test_a_fall_of_one_task_within_its_interval_passes() -> None:
     assert task_check("gsm8k") in failed(fewer(9))
 
 
-def test_of_a_task_with_too_few_prompts_for_an_interval_nothing_is_checked() -> None:
+def test_of_a_task_with_too_few_questions_for_an_interval_nothing_is_checked() -> None:
     first = table().filter(needing("gsm8k"))["row_id"].sort()[0]
     few = table().filter(~pl.col("needs") | (pl.col("task") != "gsm8k") | (pl.col("row_id") == first))
     result = judged(few, min_prompts=100)
     assert failed(result) == set()
-    assert value(result, task_check("gsm8k")) == "not checked: too few prompts for an interval"
+    assert value(result, task_check("gsm8k")) == "not checked: too few source questions for an interval"
 
 
 def test_an_untrained_policy_fails_the_checks_that_require_an_improvement() -> None:

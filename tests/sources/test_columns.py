@@ -52,7 +52,8 @@ def test_a_folder_and_a_table_read_by_datasets_give_the_same_questions(root: Pat
     ]
     assert len(local.questions) == len(RECORDS) and all(one.slot for one in local.questions)
     golds = pl.DataFrame(
-        {"id": one.id, "task": "any_text", "answer": one.answer, "question": one.ask} for one in local.questions
+        {"id": one.id, "source_id": one.id, "task": "any_text", "answer": one.answer, "question": one.ask}
+        for one in local.questions
     )
     assert answer_rule_gate(golds, lambda task: task_spec(task).is_right).status is Status.PASSED
 

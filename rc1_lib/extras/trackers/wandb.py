@@ -20,10 +20,11 @@ class Run:
             ConfigError: when it would go online by settings of the current folder, which may name a server for the key.
         """
         mode = os.environ.get("WANDB_MODE") or "offline"
-        if mode != "offline" and (found := Path("wandb/settings").absolute()).exists():
+        found = [path for folder in ("wandb", ".wandb") if (path := Path(folder, "settings").absolute()).exists()]
+        if mode not in ("offline", "dryrun", "disabled") and found:
             raise ConfigError(
-                f"{found}: W&B reads the server's address from it, and would send WANDB_API_KEY there; remove it, and "
-                f"set WANDB_BASE_URL if you need another server"
+                f"{found[0]}: W&B reads the server's address from it, and would send WANDB_API_KEY there; remove it, "
+                f"and set WANDB_BASE_URL if you need another server"
             )
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # no telemetry
         import wandb

@@ -154,5 +154,8 @@ class Logging(Callback):
         assert self._board is not None, "call on_start first"
         self._board.close()
         for tracker in self._trackers:
-            tracker.close()
+            try:
+                tracker.close()
+            except Exception as error:
+                self._log.line(f"{type(tracker).__name__} was not closed: {error}")
         self._log.line(f"ended at step {trainer.step}: {trainer.stop_reason or 'all steps done'}")

@@ -131,7 +131,7 @@ class TrlDPO(PolicyEngine):
         trainer, training = self._made, self.policy.training
         trainer.train_dataset = data
         # Minibatches of one size: a last one of few pairs would move the policy as far as a whole one
-        updates = -(-len(data) // trainer.args.gradient_accumulation_steps)
+        updates = -(-len(data) // int(self._settings["gradient_accumulation_steps"]))
         trainer.args.gradient_accumulation_steps = -(-len(data) // updates)
         # TRL shuffles with torch's global generator.
         set_seed(int(torch.randint(2**31, (), generator=self._minibatch_rng)))
