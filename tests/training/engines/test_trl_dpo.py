@@ -46,6 +46,14 @@ def test_loss_and_margins_are_those_of_the_paper(tiny: Tiny) -> None:
     assert seen["loss"] == pytest.approx(float(-logsigmoid(margins).mean()), abs=1e-5)
 
 
+def test_a_step_with_one_pair_leaves_the_minibatches_of_the_next_as_they_were(tiny: Tiny) -> None:
+    run = tiny(*ENGINES["trl_dpo"], "training.update.minibatches=2")
+    engine = engine_of(run)
+    batch = scored(played(engine, run))
+    one = batch | {"scores": [1.0, *[0.0] * (len(batch["scores"]) - 1)]}
+    assert [engine.train_step(each)["update/steps"] for each in (batch, one, batch)] == [2.0, 1.0, 2.0]
+
+
 def test_rollouts_come_from_the_initial_policy_during_training(tiny: Tiny) -> None:
     run = tiny(*ENGINES["trl_dpo"])
     engine = engine_of(run)
