@@ -71,7 +71,7 @@ def showing_steps(run: Run, seed: int, first: int) -> Iterator[Callable[[int], N
         try:
             update_progress_artifact(bar, progress, description)
         except Exception as error:  # a server that is away: the step is done, and its checkpoint comes next
-            logger.warning("the progress bar was not moved: %s", error)
+            logger.warning("the progress bar was not moved (%s)", type(error).__name__)
 
     def heard(stage: str, done: int, of: int, note: str) -> None:
         if stage == STAGE:

@@ -18,11 +18,13 @@ _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ANY_HAN = re.compile(f"[{_HAN}]")
 _TOKEN = re.compile(rf"[{_HAN}]|[^\s{_HAN}]+")
 _WHOLE_NUMBER = re.compile(r"\s*[-+$]*\d[\d,]*\s*")
-_SIGN_OR_POINT = re.compile(r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)|(?<=\d)/(?=\d)")
-_BETWEEN_DIGITS = re.compile(r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)|(?<=\d)[^\w\s,](?=\d)")
+_SIGN_OR_POINT = r"(?<![^\W_])-(?=\$?[\d.])|(?<![^\W\d_])\.(?=\d)"
+_OF_NUMBERS = re.compile(rf"{_SIGN_OR_POINT}|(?<=\d)/(?=\d)")
+_OF_CHINESE = re.compile(rf"{_SIGN_OR_POINT}|(?<=\d)[^\w\s,](?=\d)")
+"""Marks that change a value: signs, decimal points, and fractions; in Chinese any mark between digits but a comma."""
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−", "-"))
 _HALF_WIDTH = str.maketrans({mark: mark - 0xFEE0 for mark in range(0xFF01, 0xFF5F)})
-_ENDS = "。，、；：！？ 　"
+_MARKS_AT_ENDS = "。，、；：！？ 　"
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 """Answers that get no credit for shared tokens, as in HotpotQA's evaluation."""
 
@@ -56,21 +58,21 @@ def _same(given: str, gold: str) -> bool:
     if not any(mark.isalnum() for mark in given):
         return False
     if _WHOLE_NUMBER.fullmatch(gold):
-        said = given.translate(_HALF_WIDTH).strip(_ENDS)
+        said = given.translate(_HALF_WIDTH).strip(_MARKS_AT_ENDS)
         alike = normalise_name(said) == normalise_name(gold)
-        return alike and _SIGN_OR_POINT.findall(said) == _SIGN_OR_POINT.findall(gold)
+        return alike and _OF_NUMBERS.findall(said) == _OF_NUMBERS.findall(gold)
     if _ANY_HAN.search(gold):
-        return _wide_name(given) == _wide_name(gold) and _marks(given) == _marks(gold)
+        return _han_name(given) == _han_name(gold) and _marks(given) == _marks(gold)
     return normalise_name(given) == normalise_name(gold)
 
 
 def _marks(text: str) -> list[bool]:
-    """Return for each sign, and each mark between two digits but a comma, whether it is a decimal point."""
+    """Return for each mark of a Chinese text that changes a value whether it is a decimal point."""
     wide = unicodedata.normalize("NFKC", text).translate(_DASHES)
-    return [mark == "." for mark in _BETWEEN_DIGITS.findall(wide)]
+    return [mark == "." for mark in _OF_CHINESE.findall(wide)]
 
 
-def _wide_name(text: str) -> str:
+def _han_name(text: str) -> str:
     wide = unicodedata.normalize("NFKC", text)
     return normalise_name("".join(mark for mark in wide if not unicodedata.category(mark).startswith("P")))
 

@@ -48,7 +48,7 @@ _MAX_SHIFT = 0.08
 dialogues had gone from 0 to 1."""
 _MIN_ORDER, _LEAST_SPREAD = 0.5, 0.1
 """Smallest correlation of the dialogues' grades with those of then: a judge that gave its grades to other dialogues
-would keep every mean. Dialogues whose grades hardly differed (standard deviation) have no order that noise spares."""
+would keep every mean. Where those of then had a standard deviation below the second number, noise decides the order."""
 _MOVED = (
     "the judge grades differently than when the baseline was recorded, whatever its version is called: find out what "
     "changed at the provider. The weights were calibrated on the old grades, so calibrate again before you start a new "

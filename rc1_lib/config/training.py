@@ -83,7 +83,7 @@ class HeldOut(Section):
     difficulty equally many of every task."""
     judged: Annotated[int, Field(ge=0)]
     """Prompts whose sampled episodes are judged too; the score is shown next to success. If training pays that score,
-    fewer than 200 are refused."""
+    fewer than 200, or than `gates.evaluation.min_prompts`, are refused."""
 
     def judged_episodes(self, seeds: int) -> int:
         """Return how many episodes an evaluation of `seeds` runs has judged."""

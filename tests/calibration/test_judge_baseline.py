@@ -132,7 +132,7 @@ def test_a_judge_that_gives_its_grades_to_other_dialogues_fails_though_their_mea
     night: Callable[..., Run], server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = night()
-    server.behaviour = replace(USUAL, seed=1)
+    server.behaviour = replace(USUAL, seed=3)  # of these no mean moves by half of the bound
     assert "differ by 0.0" in str(check_of(drift_verdict(run), ORDER).value)  # the double's grades are too much alike
     monkeypatch.setattr(judge_baseline, "_LEAST_SPREAD", 0.01)
     assert [check.name for check in drift_verdict(run).failures] == [ORDER]

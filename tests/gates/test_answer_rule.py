@@ -96,8 +96,11 @@ def test_identical_gold_answers_fail(rows: pl.DataFrame, monkeypatch: pytest.Mon
 def test_a_verdict_that_is_right_for_nearly_all_questions_fails(rows: pl.DataFrame) -> None:
     verdicts = rows.filter(pl.col("task") == "strategyqa")
     assert failed(judged(verdicts)) == set()
-    constant = verdicts.with_columns(answer=pl.lit("yes"))
-    assert failed(judged(constant)) == {"most frequent gold, share of questions[strategyqa]"}
+    name, questions = "most frequent gold, share of questions[strategyqa]", verdicts["source_id"].unique().sort()
+    for share, fails in ((0.8, False), (0.82, True)):
+        yes = pl.col("source_id").is_in(questions.head(round(share * len(questions))).implode())
+        found = judged(verdicts.with_columns(answer=pl.when(yes).then(pl.lit("yes")).otherwise(pl.lit("no"))))
+        assert (name in failed(found)) is fails
 
 
 def test_the_rule_of_a_custom_task_is_checked(rows: pl.DataFrame) -> None:

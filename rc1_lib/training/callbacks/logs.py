@@ -7,7 +7,8 @@ what happened when, for people.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,10 +142,8 @@ class Logging(Callback):
         for name, value in numbers.items():
             self._board.add_scalar(name, value, trainer.step)
         for tracker in self._trackers:
-            try:
+            with self._reported(f"step {trainer.step} was not logged by", tracker):
                 tracker.log(trainer.step, numbers)
-            except Exception as error:  # it only observes; the step's checkpoint comes next
-                self._log.line(f"step {trainer.step} was not logged by {type(tracker).__name__}: {error}")
         note = " ".join(f"{words} {numbers[name]:.4g}" for name, words in _NOTED.items() if name in numbers)
         self._log.line(f"step {trainer.step}/{trainer.max_steps} {note} {numbers['sec_per_step']:.2f} s")
         report_progress(STAGE, trainer.step, trainer.max_steps, note)
@@ -154,8 +153,14 @@ class Logging(Callback):
         assert self._board is not None, "call on_start first"
         self._board.close()
         for tracker in self._trackers:
-            try:
+            with self._reported("there was no end for", tracker):
                 tracker.close()
-            except Exception as error:
-                self._log.line(f"{type(tracker).__name__} was not closed: {error}")
         self._log.line(f"ended at step {trainer.step}: {trainer.stop_reason or 'all steps done'}")
+
+    @contextmanager
+    def _reported(self, what: str, tracker: Tracker) -> Iterator[None]:
+        """Log what a tracker could not do: it only observes, and the step's checkpoint comes after it."""
+        try:
+            yield
+        except Exception as error:
+            self._log.line(f"{what} {type(tracker).__name__}: {error}")
